@@ -1,0 +1,44 @@
+# `make help` lists the targets. Everything runs from .venv and policies/venv, which `setup` makes.
+
+STACK ?= dev
+PYTHON ?= python3
+BIN := .venv/bin
+# Two workers: an engine test runs the CLI, the program and the pack side by side, which fills about one core.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup preview test lint format clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.ready policies/venv/.ready  ## everything the other targets need: both Python environments and the Pulumi CLI
+	@$(BIN)/python -m sandbox.cli
+
+.venv/.ready: requirements.txt requirements-dev.txt
+	@echo "Installing the Python environment .venv ..."
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+policies/venv/.ready: policies/requirements.txt
+	@echo "Installing the policy pack's environment policies/venv ..."
+	@test -x policies/venv/bin/python || $(PYTHON) -m venv policies/venv
+	@policies/venv/bin/pip install --quiet --disable-pip-version-check -r policies/requirements.txt
+	@touch $@
+
+preview: setup  ## preview a stack on the sandbox, policies on: make preview STACK=prod
+	@$(BIN)/python -m sandbox preview --stack $(STACK)
+
+test: lint  ## types, style and every test that needs no cluster
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+
+lint: setup  ## ruff and pyright (strict for components and policies)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
+
+format: setup  ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+clean:  ## remove both environments and the sandbox's state (the cache outside the checkout stays)
+	rm -rf .venv policies/venv .sandbox .pytest_cache .ruff_cache

@@ -1,0 +1,173 @@
+"""The stand-in itself: Pulumi's calls, answered from the SDK's schema, ``services/``, ``data_sources`` and moto."""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox.aws import api_shapes, changes, data_sources, defaults, existing, names, outputs, schema
+from sandbox.aws.cloud import Cloud
+from sandbox.aws.inputs import checked, without_defaults
+from sandbox.aws.kinds import ResourceKind, RuleContext
+from sandbox.aws.services import KINDS
+from sandbox.standin import UNKNOWN, Checked, CheckFailure, Difference, ResourceRef, StandIn, StandInError
+
+_UNLISTED = ResourceKind(source="")
+
+
+class Aws(StandIn):
+    """``aws`` for the sandbox.
+
+    One process stands in for every provider of the package: of two explicit providers in different regions the one
+    configured last gives the region of resources that name none.
+    """
+
+    package = "aws"
+
+    def __init__(self, cloud: Cloud | None = None) -> None:
+        self._cloud = cloud or Cloud()
+        self._region = ""
+        self._default_tags: dict[str, Any] = {}
+
+    def check_config(self, inputs: Mapping[str, Any]) -> Sequence[CheckFailure]:
+        """Refuses a missing region, and one that AWS does not have."""
+        region = _region_of(inputs)
+        if region is UNKNOWN:
+            return ()
+        if region == "":
+            return [CheckFailure("region", "is not set: run `pulumi config set aws:region us-east-1`")]
+        known = self._cloud.regions()
+        if region not in known:
+            return [CheckFailure("region", f"is {region!r}, which is no AWS region: {', '.join(sorted(known))}")]
+        return ()
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Takes region and default tags, and starts moto in the background: the first call to it takes a second."""
+        region = _region_of(config)
+        self._region = region if isinstance(region, str) else ""
+        tags = _decoded(config.get("defaultTags")) or {}
+        self._default_tags = dict(tags.get("tags") or {})
+        threading.Thread(target=self._cloud.regions, daemon=True).start()
+
+    def check(
+        self, ref: ResourceRef, inputs: dict[str, Any], old_inputs: dict[str, Any] | None, random_seed: bytes
+    ) -> Checked:
+        """Judges inputs as the provider and the API would; fills in names, region, tags and defaults."""
+        described = self._schema(ref.token)
+        kind = KINDS.get(ref.token, _UNLISTED)
+        given = {key: value for key, value in inputs.items() if key not in ("tagsAll", "__defaults")}
+        kept, failures = checked(described.inputs, given, ref.token.rpartition(":")[2])
+        kept["__defaults"] = []
+        rule = names.auto_name_of(described)
+        if rule is not None:
+            failures += names.fill_in(rule, ref.name, kept, old_inputs, random_seed)
+        defaults.add_region(described, kept, self._region)
+        defaults.add_fixed(kind, kept)
+        defaults.add_tags_all(described, kept, self._default_tags)
+        failures += self._faults(kind, kept)
+        return Checked(kept, failures)
+
+    def diff(
+        self,
+        ref: ResourceRef,
+        id: str,
+        old_inputs: dict[str, Any],
+        old_outputs: dict[str, Any],
+        new_inputs: dict[str, Any],
+    ) -> Difference:
+        """Compares inputs; what replaces comes from the type's row in ``services/``.
+
+        Raises:
+            StandInError: The type has no row and something changed.
+        """
+        kind = KINDS.get(ref.token)
+        found = list(changes.changed_paths(old_inputs, new_inputs, kind.sets if kind else frozenset()))
+        if not found:
+            return Difference()
+        if kind is None:
+            raise StandInError(
+                f"the sandbox does not know what a change of {', '.join(found)} does to {ref.token}: "
+                "list the type's ForceNew fields in sandbox/aws/services"
+            )
+        rule = names.auto_name_of(self._schema(ref.token))
+        first_delete = kind.delete_before_replace or names.is_fixed(rule, old_inputs, new_inputs)
+        return Difference(found, changes.replacing(found, kind), first_delete)
+
+    def create(self, ref: ResourceRef, inputs: dict[str, Any], preview: bool) -> tuple[str, dict[str, Any]]:
+        """In a preview: no id, and UNKNOWN for what only AWS fills in."""
+        if not preview:
+            raise self._not_simulated("create")
+        described = self._schema(ref.token)
+        planned = outputs.of_new(described, KINDS.get(ref.token, _UNLISTED), inputs)
+        tags = defaults.planned_tags_all(described, inputs, self._default_tags)
+        return "", planned if tags is None else {**planned, "tagsAll": tags}
+
+    def read(
+        self, ref: ResourceRef, id: str, inputs: dict[str, Any], outputs: dict[str, Any]
+    ) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+        """Reads what existed before the stack; see ``seeds``. None when there is no such thing."""
+        found = existing.read(ref.token, id, self._cloud, self._region)
+        if found is None:
+            return None
+        described = self._schema(ref.token)
+        return id, {key: value for key, value in found.items() if key in described.inputs}, found
+
+    def update(
+        self,
+        ref: ResourceRef,
+        id: str,
+        old_inputs: dict[str, Any],
+        old_outputs: dict[str, Any],
+        new_inputs: dict[str, Any],
+        preview: bool,
+    ) -> dict[str, Any]:
+        """In a preview: new values over what AWS filled in before."""
+        if not preview:
+            raise self._not_simulated("update")
+        kind = KINDS.get(ref.token, _UNLISTED)
+        return outputs.of_update(self._schema(ref.token), kind, old_outputs, new_inputs)
+
+    def delete(self, ref: ResourceRef, id: str, old_inputs: dict[str, Any], old_outputs: dict[str, Any]) -> None:
+        """Refused: only a preview is simulated."""
+        raise self._not_simulated("delete")
+
+    def invoke(self, token: str, args: dict[str, Any]) -> dict[str, Any]:
+        """Answers a data source, its arguments judged like a resource's inputs."""
+        described = schema.function(token)
+        if described is None:
+            raise StandInError(f"{token} is no function of the aws provider")
+        kept, failures = checked(described.arguments, args, token.rpartition(":")[2])
+        if failures:
+            raise StandInError("; ".join(f"{token}: {one.property} {one.reason}" for one in failures))
+        region = kept.get("region") or self._region
+        return data_sources.answer(token, without_defaults(kept), self._cloud, region)
+
+    def _schema(self, token: str) -> schema.ResourceSchema:
+        described = schema.resource(token)
+        if described is None:
+            raise StandInError(f"{token} is no resource type of the aws provider")
+        return described
+
+    def _faults(self, kind: ResourceKind, inputs: Mapping[str, Any]) -> list[CheckFailure]:
+        region = inputs.get("region", self._region)
+        if not isinstance(region, str):
+            return []
+        context = RuleContext(inputs, region, self._cloud)
+        found = list(api_shapes.faults(kind.api, inputs)) if kind.api else []
+        for rule in kind.rules:
+            found += rule(context)
+        return found
+
+    def _not_simulated(self, verb: str) -> StandInError:
+        return StandInError(f"the sandbox simulates previews only so far: it does not {verb} resources")
+
+
+def _region_of(config: Mapping[str, Any]) -> Any:
+    # The environment is not asked: the engine's children do not inherit the user's AWS settings here.
+    given = config.get("region")
+    return "" if given is None else given
+
+
+def _decoded(value: Any) -> Any:
+    # Nested provider configuration crosses the wire as JSON text.
+    return json.loads(value) if isinstance(value, str) else value

@@ -1,0 +1,329 @@
+"""ray-worker-requests-efa and ray-worker-privileged, over the analyzer protocol."""
+
+import pytest
+
+from tests.policies import samples
+from tests.policies.analyzer import UNKNOWN, Diagnostic, Resource
+from tests.policies.samples import EFA
+
+EFA_POLICY = "ray-worker-requests-efa"
+PRIVILEGE_POLICY = "ray-worker-privileged"
+DECODE = "spec.rayClusterConfig.workerGroupSpecs[1].template.spec"
+
+
+def messages(found: list[Diagnostic], policy: str) -> list[str]:
+    assert all(item.level == "mandatory" for item in found)
+    assert {item.policy for item in found} <= {policy}
+    return [item.message for item in found]
+
+
+def test_a_worker_without_efa_is_named_with_its_group_and_field(preview):
+    service = samples.ray_service()
+    resources = samples.container(service, 1)["resources"]
+    del resources["limits"][EFA], resources["requests"][EFA]
+    found = preview([service])
+    assert found[0].urn == service.urn
+    assert messages(found, EFA_POLICY) == [
+        f"RayService 'service', worker group 'decode': {DECODE}.containers[0].resources.limits[\"{EFA}\"] is missing. "
+        "Without an EFA device libfabric falls back to TCP, with no error. "
+        f'Write "{EFA}": "1" (or as many as the node has) under resources.limits.'
+    ]
+
+
+@pytest.mark.parametrize("value", [1, 1.0, "1", "4", "1e0"])
+def test_whole_numbers_are_requests_however_they_are_written(preview, value):
+    service = samples.ray_service()
+    samples.container(service, 0)["resources"] = {"limits": {"nvidia.com/gpu": 1, EFA: value}}
+    assert preview([service]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), ("0", "'0'"), ("0.5", "'0.5'"), (-1, "-1"), ("", "an empty string"), ("one", "'one'"), (True, "true")],
+)
+def test_nothing_below_one_whole_device_is_a_request(preview, value, shown):
+    service = samples.ray_service()
+    samples.container(service, 0)["resources"] = {"limits": {"nvidia.com/gpu": 1, EFA: value}}
+    (message,) = messages(preview([service]), EFA_POLICY)
+    assert f"is {shown}. It must be a whole number of at least 1." in message
+
+
+def test_a_request_without_a_limit_is_refused(preview):
+    service = samples.ray_service()
+    del samples.container(service, 0)["resources"]["limits"][EFA]
+    (message,) = messages(preview([service]), EFA_POLICY)
+    assert "is 1 with no limit. An extended resource counts by its limit" in message
+
+
+def test_a_request_that_differs_from_its_limit_is_refused(preview):
+    service = samples.ray_service()
+    samples.container(service, 0)["resources"]["limits"][EFA] = 4
+    (message,) = messages(preview([service]), EFA_POLICY)
+    assert "is 1 while the limit is 4." in message
+    assert "Write 4 in both" in message
+
+
+def claim(service: Resource, name: str, template: str) -> None:
+    pod = samples.workers(service)[0]["template"]["spec"]
+    pod["resourceClaims"] = [{"name": name, "resourceClaimTemplateName": template}]
+    pod["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}, "claims": [{"name": name}]}
+
+
+def test_a_resource_claim_for_efa_is_a_request(preview):
+    service = samples.ray_service()
+    claim(service, "net", "all-efa-devices")
+    assert preview([service]) == []
+
+
+def test_a_resource_claim_that_does_not_say_efa_is_no_proof(preview):
+    service = samples.ray_service()
+    claim(service, "gpus", "all-gpus")
+    (message,) = messages(preview([service]), EFA_POLICY)
+    assert "resources.claims is without a claim that names EFA." in message
+
+
+def test_efa_on_a_sidecar_or_an_init_container_does_not_count(preview):
+    service = samples.ray_service()
+    pod = samples.workers(service)[0]["template"]["spec"]
+    pod["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    other = {"name": "other", "resources": {"limits": {EFA: 1}}}
+    pod["containers"].append(other)
+    pod["initContainers"] = [other]
+    assert "is missing" in messages(preview([service]), EFA_POLICY)[0]
+
+
+def test_an_unknown_limit_blocks(preview):
+    service = samples.ray_service()
+    samples.container(service, 0)["resources"]["limits"][EFA] = UNKNOWN
+    (message,) = messages(preview([service]), EFA_POLICY)
+    assert message.endswith(
+        f'.resources.limits["{EFA}"] is not known yet. Whether the worker asks for EFA cannot be checked before the deployment. '
+        "Make it a plain value of the program, not an Output of another resource."
+    )
+
+
+def test_a_worker_that_is_not_privileged_is_named(preview):
+    service = samples.ray_service()
+    del samples.container(service, 0)["securityContext"]["privileged"]
+    (message,) = messages(preview([service]), PRIVILEGE_POLICY)
+    assert message == (
+        "RayService 'service', worker group 'prefill': "
+        "spec.rayClusterConfig.workerGroupSpecs[0].template.spec.containers[0].securityContext.privileged is missing. "
+        "NIXL cannot register GPU memory with the EFA device, and the transfer fails or falls back to TCP. "
+        'Write securityContext {"privileged": true, "runAsUser": 0} on this container.'
+    )
+
+
+def test_ipc_lock_alone_is_not_enough(preview):
+    service = samples.ray_service()
+    samples.container(service, 0)["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
+    (message,) = messages(preview([service]), PRIVILEGE_POLICY)
+    assert "is missing and only the capability IPC_LOCK is added. IPC_LOCK alone does not let NIXL register" in message
+
+
+@pytest.mark.parametrize(
+    ("context", "path"),
+    [
+        ({"privileged": True, "runAsUser": 1000}, "containers[0].securityContext.runAsUser is 1000"),
+        ({"privileged": True, "runAsNonRoot": True}, "containers[0].securityContext.runAsNonRoot is true"),
+    ],
+)
+def test_privileged_without_root_is_not_enough(preview, context, path):
+    service = samples.ray_service()
+    samples.container(service, 1)["securityContext"] = context
+    (message,) = messages(preview([service]), PRIVILEGE_POLICY)
+    assert f"{DECODE}.{path}. A process that is not root" in message
+
+
+def test_the_pods_own_user_counts_where_the_container_sets_none(preview):
+    service = samples.ray_service()
+    samples.workers(service)[1]["template"]["spec"]["securityContext"] = {"runAsUser": 1000}
+    assert preview([service]) == []
+    samples.container(service, 1)["securityContext"] = {"privileged": True}
+    (message,) = messages(preview([service]), PRIVILEGE_POLICY)
+    assert f"{DECODE}.securityContext.runAsUser is 1000" in message
+
+
+def test_no_user_at_all_is_the_image_root_and_passes(preview):
+    service = samples.ray_service()
+    samples.container(service, 1)["securityContext"] = {"privileged": True}
+    assert preview([service]) == []
+
+
+def test_privilege_on_the_head_alone_does_not_help_the_workers(preview):
+    service = samples.ray_service()
+    head = service.props["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    head["securityContext"] = {"privileged": True}
+    for index in (0, 1):
+        del samples.container(service, index)["securityContext"]
+    assert len(messages(preview([service]), PRIVILEGE_POLICY)) == 2
+
+
+@pytest.mark.parametrize("where", ["securityContext", "privileged"])
+def test_an_unknown_security_context_blocks(preview, where):
+    service = samples.ray_service()
+    context = samples.container(service, 0)
+    if where == "privileged":
+        context["securityContext"]["privileged"] = UNKNOWN
+    else:
+        context["securityContext"] = UNKNOWN
+    (message,) = messages(preview([service]), PRIVILEGE_POLICY)
+    assert f"{where} is not known yet." in message
+
+
+def test_an_unknown_image_hides_nothing(preview):
+    service = samples.ray_service()
+    assert samples.container(service, 0)["image"] == UNKNOWN
+    samples.container(service, 0)["securityContext"]["privileged"] = False
+    assert "privileged is false" in messages(preview([service]), PRIVILEGE_POLICY)[0]
+
+
+def test_a_cpu_worker_group_beside_gpu_groups_is_left_alone(preview):
+    service = samples.ray_service()
+    cpu = {"containers": [{"name": "w", "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}]}
+    samples.workers(service).append({"groupName": "ingress", "template": {"spec": cpu}})
+    assert preview([service]) == []
+
+
+def test_a_worker_that_states_no_resources_is_no_cpu_group(preview):
+    service = samples.ray_service()
+    del samples.container(service, 1)["resources"]
+    assert f"{DECODE}.containers[0].resources.limits" in messages(preview([service]), EFA_POLICY)[0]
+
+
+def test_a_worker_group_that_is_unknown_as_a_whole_blocks(preview):
+    service = samples.ray_service()
+    samples.workers(service)[1] = UNKNOWN
+    found = preview([service])
+    assert {item.policy for item in found} == {EFA_POLICY, PRIVILEGE_POLICY, "nixl-backend-libfabric"}
+    assert all("workerGroupSpecs[1] is not known yet" in item.message for item in found)
+
+
+def test_onunknown_advisory_reports_through_the_companion_and_nothing_blocks(preview):
+    service = samples.ray_service()
+    samples.container(service, 0)["securityContext"]["privileged"] = UNKNOWN
+    (item,) = preview([service], {PRIVILEGE_POLICY: {"onUnknown": "advisory"}})
+    assert (item.policy, item.level, item.urn) == (f"{PRIVILEGE_POLICY}-unverified", "advisory", service.urn)
+
+
+def test_exclude_and_namespaces_narrow(preview):
+    service = samples.ray_service()
+    del samples.container(service, 0)["securityContext"]
+    assert preview([service], {PRIVILEGE_POLICY: {"exclude": ["serv*"]}}) == []
+    assert preview([service], {PRIVILEGE_POLICY: {"namespaces": ["other"]}}) == []
+    assert len(preview([service], {PRIVILEGE_POLICY: {"namespaces": ["inference"]}})) == 1
+
+
+CLUSTER_PATHS = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
+}
+
+
+@pytest.mark.parametrize("kind", CLUSTER_PATHS)
+@pytest.mark.parametrize("version", ["v1", "v1alpha1"])
+@pytest.mark.parametrize("patch", ["", "Patch"])
+def test_every_ray_kind_is_judged_in_every_version_and_as_a_patch(preview, kind, version, patch):
+    group = samples.worker("train")
+    del group["template"]["spec"]["containers"][0]["securityContext"]
+    value: dict = {"headGroupSpec": samples.head(), "workerGroupSpecs": [group]}
+    for step in reversed(CLUSTER_PATHS[kind]):
+        value = {step: value}
+    resource = Resource(f"kubernetes:ray.io/{version}:{kind}{patch}", "x", value)
+    (message,) = messages(preview([resource]), PRIVILEGE_POLICY)
+    assert ".".join(CLUSTER_PATHS[kind]) + ".workerGroupSpecs[0]" in message
+
+
+def quiet_worker(**spec: object) -> dict:
+    container = {"name": "w", "resources": {"limits": {"nvidia.com/gpu": 1}}, "securityContext": {"privileged": True}}
+    return {"groupName": "w", "template": {"spec": {"containers": [container], **spec}}}
+
+
+def affinity(key: str, *values: str) -> dict:
+    expression = {"key": key, "operator": "In", "values": list(values)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"node.kubernetes.io/instance-type": "g6.8xlarge"}},
+        {"nodeSelector": {"vpc.amazonaws.com/efa.present": "true"}},
+        {"affinity": affinity("node.kubernetes.io/instance-type", "m7i.large", "p5.48xlarge")},
+    ],
+)
+def test_a_worker_that_selects_efa_nodes_is_judged(preview, spec):
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": [quiet_worker(**spec)]}})
+    assert len(messages(preview([cluster]), EFA_POLICY)) == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"nodeSelector": {"node.kubernetes.io/instance-type": "g6.xlarge"}},
+        {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
+        {"nodeSelector": {"eks.amazonaws.com/nodegroup": UNKNOWN}},
+    ],
+)
+def test_a_worker_that_selects_other_nodes_is_left_alone(preview, spec):
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": [quiet_worker(**spec)]}})
+    assert preview([cluster]) == []
+
+
+def test_types_that_only_can_have_efa_may_be_ignored_by_configuration(preview):
+    selector = {"node.kubernetes.io/instance-type": "g6.8xlarge"}
+    group = quiet_worker(nodeSelector=selector)
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": [group]}})
+    assert preview([cluster], {EFA_POLICY: {"efaCapableTypes": "ignore"}}) == []
+
+
+def test_one_pod_that_requests_efa_puts_the_whole_workload_in_scope(preview):
+    groups = [samples.worker("a"), quiet_worker()]
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": groups}})
+    (message,) = messages(preview([cluster]), EFA_POLICY)
+    assert "worker group 'w'" in message
+
+
+def test_unknown_limits_of_an_otherwise_quiet_cluster_block(preview):
+    group = quiet_worker()
+    group["template"]["spec"]["containers"][0]["resources"]["limits"] = UNKNOWN
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": [group]}})
+    found = preview([cluster])
+    assert {item.policy for item in found} == {EFA_POLICY, PRIVILEGE_POLICY}
+    assert all("Whether the workload uses EFA cannot be checked" in item.message for item in found)
+
+
+def efa_nodes(**labels: str) -> list[Resource]:
+    resources = samples.compliant()[:-1]
+    resources[-1].props["labels"] = labels
+    return resources
+
+
+def test_a_worker_that_selects_an_efa_node_group_by_its_labels_is_judged(preview):
+    cluster = Resource(
+        "kubernetes:ray.io/v1:RayCluster",
+        "c",
+        {"spec": {"workerGroupSpecs": [quiet_worker(nodeSelector={"pool": "gpu"})]}},
+    )
+    found = preview([*efa_nodes(pool="gpu"), cluster])
+    (message,) = messages(found, "ray-worker-on-efa-nodes")
+    assert found[0].urn == cluster.urn
+    assert message.startswith("RayCluster 'c', worker group 'w', which selects the EFA node group 'gpu':")
+
+
+def test_a_worker_that_selects_another_node_group_is_left_alone(preview):
+    cluster = Resource(
+        "kubernetes:ray.io/v1:RayCluster",
+        "c",
+        {"spec": {"workerGroupSpecs": [quiet_worker(nodeSelector={"pool": "cpu"})]}},
+    )
+    assert preview([*efa_nodes(pool="gpu"), cluster]) == []
+
+
+def test_a_claim_template_called_default_says_nothing_of_efa(preview):
+    group = quiet_worker(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu-default"}])
+    cluster = Resource("kubernetes:ray.io/v1:RayCluster", "c", {"spec": {"workerGroupSpecs": [group]}})
+    assert preview([cluster]) == []
