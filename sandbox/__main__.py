@@ -43,7 +43,9 @@ def _simulated(sandbox: Sandbox) -> str:
         f"pulumi-eks {version('pulumi-eks')}'s cluster component",
         "Kubernetes (schemas only)",
     ]
-    return f"Simulated: {', '.join(parts)}. Real: the Pulumi engine and the policy pack in {PACK.name}/."
+    said = f"Simulated: {', '.join(parts)}. Real: the Pulumi engine and the policy pack in {PACK.name}/."
+    remarks = "; ".join(sandbox.kubernetes.remarks)
+    return f"{said} Of Kubernetes, {remarks}." if remarks else said
 
 
 def _pair(text: str) -> tuple[str, str]:

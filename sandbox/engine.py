@@ -4,6 +4,7 @@ Everything it writes lies under one folder (``.sandbox/`` of the checkout): the 
 copy of the stack's configuration, so that neither the user's Pulumi login nor the project's stack files are touched.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -81,16 +82,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         Raises:
             UsageError: there is no such program, or its stack file or a ``config`` key cannot be read.
         """
-        project = _project_name(program)
-        settings = self._stack_settings(program, project, stack, config or {})
         options = ["--policy-pack", str(PACK)]
         if policy_config is not None:
             options += ["--policy-pack-config", str(policy_config)]
-        return self._run(["preview", *options], program, stack, settings)
+        return self._run(["preview", *options], program, stack, config or {})
 
-    def _run(self, command: Sequence[str], program: Path, stack: str, settings: Path) -> Run:
+    def _run(self, command: Sequence[str], program: Path, stack: str, config: Mapping[str, str]) -> Run:
         with tempfile.TemporaryDirectory(dir=self._home) as folder:
-            log = Path(folder, "events")
+            settings, log = Path(folder, "config.yaml"), Path(folder, "events")
+            self._write_settings(settings, program, stack, config)
             arguments = [
                 *command,
                 *("--stack", stack, "--config-file", str(settings)),
@@ -101,26 +101,31 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
             return Run(process.returncode, output, events)
 
-    def _stack_settings(self, program: Path, project: str, stack: str, config: Mapping[str, str]) -> Path:
-        # `stack init` writes its salt beside a Pulumi.yaml; done in a folder of our own, the project's files stay as they are.
-        folder = self._home / "stacks" / project
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "Pulumi.yaml").write_text(yaml.safe_dump({"name": project, "runtime": "python"}))
-        salted = folder / f"Pulumi.{stack}.yaml"
-        if not salted.exists():
-            self._quiet(["stack", "init", stack, "--no-select"], folder)
-        salt = yaml.safe_load(salted.read_text())["encryptionsalt"]
-        copy = folder / f"config.{stack}.yaml"
+    def _write_settings(self, settings: Path, program: Path, stack: str, config: Mapping[str, str]) -> None:
+        project = self._home / "stacks" / _project_name(program)
+        salt = self._salt(project, stack)
         plain, secrets = _stack_config(program, stack)
-        copy.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": plain}))
-        for path in secrets:
-            self._quiet(
-                ["config", "set", "--secret", "--path", path, _SECRET, "--stack", stack, "--config-file", str(copy)],
-                folder,
-            )
-        for key, value in config.items():
-            self._quiet(["config", "set", "--path", key, value, "--stack", stack, "--config-file", str(copy)], folder)
-        return copy
+        settings.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": plain}))
+        for options in (
+            *(("--secret", "--path", path, _SECRET) for path in secrets),
+            *(("--path", key, value) for key, value in config.items()),
+        ):
+            target = ("--stack", stack, "--config-file", str(settings))
+            self._quiet(["config", "set", *options, *target], project)
+
+    def _salt(self, project: Path, stack: str) -> str:
+        """The salt of the stack's secrets; makes the stack where there is none yet.
+
+        `stack init` writes it beside a Pulumi.yaml. Done in a folder of our own, the project's files stay as they are.
+        """
+        project.mkdir(parents=True, exist_ok=True)
+        salted = project / f"Pulumi.{stack}.yaml"
+        with (project / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not salted.exists():
+                (project / "Pulumi.yaml").write_text(yaml.safe_dump({"name": project.name, "runtime": "python"}))
+                self._quiet(["stack", "init", stack, "--no-select"], project)
+            return yaml.safe_load(salted.read_text())["encryptionsalt"]
 
     def _quiet(self, arguments: Sequence[str], folder: Path) -> None:
         with self._pulumi([*arguments, "--non-interactive"], folder) as process:

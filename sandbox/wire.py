@@ -207,8 +207,9 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
         with _refusals(context):
-            answer = self._stand_in.invoke(request.tok, decode(request.args))
-            return provider_pb2.InvokeResponse(**{"return": encode(answer)})
+            # `return` is a word of Python's, so it cannot be written as a name.
+            answer: dict[str, Any] = {"return": encode(self._stand_in.invoke(request.tok, decode(request.args)))}
+            return provider_pb2.InvokeResponse(**answer)
 
     def Construct(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConstructResponse:
         with _refusals(context):
