@@ -1,5 +1,6 @@
 """This project itself through the engine: its three stacks, a stack in somebody's own network, and a wrong configuration."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -143,6 +144,11 @@ def test_a_stack_exports_where_it_stands_and_what_it_serves(
 
 def test_the_names_of_the_dev_stack_are_stable(reference: Callable[[str], Preview]) -> None:
     assert reference("dev").resources == DEV_RESOURCES
+
+
+def test_the_readme_counts_what_the_engine_counts(reference: Callable[[str], Preview]) -> None:
+    (count,) = re.findall(r"\+ \d+ to create", reference("dev").output)
+    assert count in (CHECKOUT / "README.md").read_text()
 
 
 def test_staging_is_made_of_the_same_resources_as_dev(reference: Callable[[str], Preview]) -> None:
