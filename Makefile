@@ -41,4 +41,4 @@ format: setup  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
 clean:  ## remove both environments and the sandbox's state (the cache outside the checkout stays)
-	rm -rf .venv policies/venv .sandbox .pytest_cache .ruff_cache
+	rm -rf .venv policies/venv .sandbox .pytest_cache .ruff_cache .hypothesis

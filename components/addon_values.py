@@ -1,4 +1,4 @@
-"""Helm values of the cluster's add-ons, and where their images and CRDs come from: plain documents, no resource.
+"""Helm values of the cluster's add-ons, their namespaces, and where images and CRDs come from: plain, no resource.
 
 The defaults they correct were read in the charts: NVIDIA/k8s-device-plugin v0.20.0, aws/eks-charts
 aws-efa-k8s-device-plugin v0.5.30, ray-project/kuberay v1.6.0.
@@ -6,7 +6,12 @@ aws-efa-k8s-device-plugin v0.5.30, ray-project/kuberay v1.6.0.
 
 from typing import Any
 
+from components.faults import Fault, StackFaults, path, set_to
 from components.node_labels import GPU_NODE_LABELS, GPU_TAINT, NODE_GROUP_LABEL, SYSTEM_NODE_LABELS
+from components.versions import KUBERAY_OPERATOR
+
+PLUGIN_NAMESPACE = "device-plugins"
+OPERATOR_NAMESPACE = "kuberay-system"
 
 _KUBERAY_CRD_ROOT = "https://raw.githubusercontent.com/ray-project/kuberay"
 _CRON_JOBS_SINCE = (1, 6)
@@ -79,16 +84,17 @@ def kuberay_crd_urls(version: str) -> list[str]:
         version: Chart version, with or without a leading v, such as 1.6.0.
 
     Raises:
-        ValueError: Not a version, so that no release can be derived from it.
+        StackFaults: Not a version, so that no release can be derived from it.
     """
     number = version.removeprefix("v")
     major, dot, rest = number.partition(".")
     minor = rest.partition(".")[0]
     if not (dot and major.isdigit() and minor.isdigit()):
-        raise ValueError(
-            f"addons.kuberayOperator.version: '{version}' is not a release such as 1.6.0; write one, or name its CRD files in "
-            "addons.kuberayOperator.crds."
+        at = path("addons", "kuberayOperator", "version")
+        fix = (
+            f"{set_to(at, KUBERAY_OPERATOR.version)} (or name the files in {path('addons', 'kuberayOperator', 'crds')})"
         )
+        raise StackFaults([Fault(at, "it is not a release, so its CRD files cannot be told", fix, version)])
     kinds = ["rayclusters", "rayjobs", "rayservices"]
     if (int(major), int(minor)) >= _CRON_JOBS_SINCE:
         kinds.append("raycronjobs")

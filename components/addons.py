@@ -8,16 +8,14 @@ import pulumi_kubernetes as kubernetes
 
 from components import PACKAGE
 from components.addon_values import (
+    OPERATOR_NAMESPACE,
+    PLUGIN_NAMESPACE,
     efa_device_plugin_values,
     kuberay_crd_urls,
     kuberay_operator_values,
     nvidia_device_plugin_values,
 )
-from components.faults import StackFaults
-
-PLUGIN_NAMESPACE = "device-plugins"
-OPERATOR_NAMESPACE = "kuberay-system"
-DEFAULT_TIMEOUT_MINUTES = 10
+from components.defaults import HELM_TIMEOUT_MINUTES
 
 
 class ChartArgs(TypedDict):
@@ -68,13 +66,10 @@ class ClusterAddons(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterAddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         operator_chart = args["kuberay_operator"]
-        try:
-            crd_files = list(args.get("kuberay_crds") or kuberay_crd_urls(operator_chart["version"]))
-        except ValueError as error:
-            raise StackFaults([str(error)]) from error
+        crd_files = list(args.get("kuberay_crds") or kuberay_crd_urls(operator_chart["version"]))
         super().__init__(f"{PACKAGE}:index:ClusterAddons", name, None, opts)
         self._name = name
-        self._timeout_seconds = args.get("timeout_minutes", DEFAULT_TIMEOUT_MINUTES) * 60
+        self._timeout_seconds = args.get("timeout_minutes", HELM_TIMEOUT_MINUTES) * 60
 
         # Both plugins mount the kubelet's sockets and the devices; the EFA plugin is privileged and on the host network.
         plugins = self._namespace(PLUGIN_NAMESPACE, pod_security="privileged")

@@ -3,13 +3,14 @@
 Each function takes the settings and the components made before, and returns the arguments of the next one.
 """
 
-from components.addons import OPERATOR_NAMESPACE, ChartArgs, ClusterAddonsArgs
+from components.addon_values import OPERATOR_NAMESPACE
+from components.addons import ChartArgs, ClusterAddonsArgs
 from components.cluster import Cluster, ClusterArgs
 from components.efa_node_group import EfaNodeGroup, EfaNodeGroupArgs
 from components.network import Network, NetworkArgs
 from components.serve_app import RoleArgs
 from components.service import PrefillDecodeServiceArgs
-from components.settings.models import Chart, Role, Settings
+from components.settings.models import Chart, RoleSettings, Settings
 
 
 def network(settings: Settings) -> NetworkArgs:
@@ -46,6 +47,7 @@ def cluster(settings: Settings, in_network: Network) -> ClusterArgs:
         "system_instance_type": section.system_nodes.instance_type,
         "system_node_count": section.system_nodes.count,
         "egress": in_network.egress,
+        "admins": section.admins,
         "log_retention_days": section.log_retention_days,
         "tags": settings.tags,
     }
@@ -130,7 +132,7 @@ def _chart(chart: Chart) -> ChartArgs:
     return {"repository": chart.repository, "chart": chart.chart, "version": chart.version}
 
 
-def _role(role: Role) -> RoleArgs:
+def _role(role: RoleSettings) -> RoleArgs:
     return {
         "replicas": role.replicas,
         "tensor_parallel_size": role.tensor_parallel_size,

@@ -21,6 +21,12 @@ class CapacityKind(StrEnum):
     CAPACITY_BLOCK = "capacityBlock"
     """A capacity block for ML: capacity type CAPACITY_BLOCK, market type capacity-block and its id, all three."""
 
+    def contradiction(self, reservation_id: str | None) -> str | None:
+        """Why this kind and a reservation's id do not go together, or None where they do."""
+        if self is CapacityKind.ON_DEMAND:
+            return "capacity.kind is onDemand, which uses no reservation" if reservation_id else None
+        return None if reservation_id else f"capacity.kind is {self}, which needs its id"
+
 
 class UpgradeStrategy(StrEnum):
     """What KubeRay does when the RayCluster inside a RayService changes."""

@@ -10,6 +10,8 @@ import pulumi_eks as eks
 import pulumi_kubernetes as kubernetes
 
 from components import PACKAGE
+from components.defaults import LOG_RETENTION_DAYS, REMADE_AFTER_A_FAILED_CREATE
+from components.faults import Fault, StackFaults, end_program, path
 from components.launch_template import imds_v2_only, instance_tags, root_volume
 from components.node_labels import SYSTEM_NODE_LABELS
 from components.node_role import NodeRole
@@ -17,7 +19,6 @@ from components.tags import resource_tags
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _KEY_DELETION_DAYS = 7
-DEFAULT_LOG_RETENTION_DAYS: Final = 30
 DEFAULT_SYSTEM_ROOT_GIB: Final = 120
 """The Ray head runs the workers' image, which unpacks to some tens of GiB; these nodes have no NVMe to put it on."""
 
@@ -51,7 +52,9 @@ class ClusterArgs(TypedDict):
     egress: NotRequired[Sequence[pulumi.Resource]]
     """What must stand before nodes start and outlive them, see `Network.egress`."""
     name: NotRequired[str]
-    """Name of the EKS cluster. Default: project and stack."""
+    """Name of the EKS cluster, for a stack with several. Default: project and stack."""
+    admins: NotRequired[Sequence[str]]
+    """ARNs of IAM roles and users that administer the cluster, beside the one that makes it, who must not be among them."""
     log_retention_days: NotRequired[int]
     """Days CloudWatch keeps the control plane's logs. Default: 30."""
     tags: NotRequired[Mapping[str, str]]
@@ -59,7 +62,11 @@ class ClusterArgs(TypedDict):
 
 
 class Cluster(pulumi.ComponentResource):
-    """An EKS cluster with encrypted secrets and logs, one CPU node group, CoreDNS, and a Kubernetes provider for it."""
+    """An EKS cluster with encrypted secrets and logs, one CPU node group, CoreDNS, and a Kubernetes provider for it.
+
+    Raises:
+        SystemExit: Later: EKS made no security group for the cluster.
+    """
 
     cluster_name: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
@@ -69,6 +76,7 @@ class Cluster(pulumi.ComponentResource):
     security_group_id: pulumi.Output[str]
     """The group EKS made: nodes outside it get no traffic from the control plane and no DNS."""
     oidc_provider_arn: pulumi.Output[str]
+    """For trust policies of IAM roles that pods take by their service account."""
     system_node_group: aws.eks.NodeGroup
     coredns: aws.eks.Addon
 
@@ -82,7 +90,7 @@ class Cluster(pulumi.ComponentResource):
         control_plane = self._control_plane()
         self.cluster_name = control_plane.eks_cluster.apply(lambda cluster: cluster.name)
         self.security_group_id = control_plane.eks_cluster.apply(lambda cluster: cluster.vpc_config).apply(
-            lambda config: config.cluster_security_group_id or ""
+            lambda config: _own_security_group(config.cluster_security_group_id)
         )
         self.oidc_provider_arn = control_plane.oidc_provider_arn
         self.kubeconfig = pulumi.Output.secret(control_plane.kubeconfig_json)
@@ -94,6 +102,8 @@ class Cluster(pulumi.ComponentResource):
             cluster_identifier=control_plane.eks_cluster.apply(lambda cluster: cluster.endpoint),
             opts=self._child,
         )
+        for admin in args.get("admins", []):
+            self._admin(admin)
         self.system_node_group = self._system_nodes()
         self.coredns = aws.eks.Addon(
             f"{name}-coredns",
@@ -130,7 +140,7 @@ class Cluster(pulumi.ComponentResource):
         logs = aws.cloudwatch.LogGroup(
             f"{self._name}-logs",
             name=f"/aws/eks/{cluster_name}/cluster",
-            retention_in_days=args.get("log_retention_days", DEFAULT_LOG_RETENTION_DAYS),
+            retention_in_days=args.get("log_retention_days", LOG_RETENTION_DAYS),
             tags=resource_tags(self._tags, name=f"{self._name}-logs"),
             opts=self._child,
         )
@@ -155,6 +165,27 @@ class Cluster(pulumi.ComponentResource):
             vpc_cni_options={"enable_network_policy": True},
             tags=resource_tags(self._tags),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[logs]),
+        )
+
+    def _admin(self, principal: str) -> None:
+        """Lets an IAM principal in, as administrator of the whole cluster."""
+        _, partition, _, _, account, identity = principal.split(":", maxsplit=5)
+        name = f"{self._name}-admin-{account}-{identity}"
+        entry = aws.eks.AccessEntry(
+            name,
+            cluster_name=self.cluster_name,
+            principal_arn=principal,
+            type="STANDARD",
+            tags=resource_tags(self._tags, name=name),
+            opts=self._child,
+        )
+        aws.eks.AccessPolicyAssociation(
+            name,
+            cluster_name=self.cluster_name,
+            principal_arn=principal,
+            policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+            access_scope={"type": "cluster"},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[entry]),
         )
 
     def _system_nodes(self) -> aws.eks.NodeGroup:
@@ -185,5 +216,17 @@ class Cluster(pulumi.ComponentResource):
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             labels=dict(SYSTEM_NODE_LABELS),
             tags=tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.get("egress", []), *node_role.attachments]),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*args.get("egress", []), *node_role.attachments],
+                replace_on_changes=[*REMADE_AFTER_A_FAILED_CREATE],
+            ),
         )
+
+
+def _own_security_group(group_id: str | None) -> str:
+    if not group_id:
+        why = "EKS names no security group of its own for it, and nodes outside that group get neither control-plane traffic nor DNS"
+        fix = "Look at clusterSecurityGroupId in aws eks describe-cluster, then type: pulumi refresh"
+        end_program(StackFaults([Fault(path("cluster"), why, fix)]))
+    return group_id

@@ -1,14 +1,15 @@
 """GPU nodes with EFA: one managed node group, in one Availability Zone by construction."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
 
 from components import PACKAGE
 from components.choices import CapacityKind
-from components.faults import StackFaults
+from components.defaults import NODES_TIMEOUT_MINUTES, REMADE_AFTER_A_FAILED_CREATE
+from components.faults import StackFaults, end_program
 from components.launch_template import (
     capacity_faults,
     imds_v2_only,
@@ -24,7 +25,6 @@ from components.node_labels import GPU_NODE_LABELS, GPU_TAINT
 from components.node_role import NodeRole
 from components.tags import resource_tags, without_cluster_ownership
 
-DEFAULT_CREATE_TIMEOUT_MINUTES: Final = 40
 _ROOT_GIB = 50
 
 
@@ -69,14 +69,14 @@ class EfaNodeGroup(pulumi.ComponentResource):
     """GPU nodes with every EFA device attached, close together, with their NVMe disks as one volume.
 
     Raises:
-        StackFaults: The type has no known EFA layout, capacity is half-configured, or the reservation (read in preview
-            too) lies elsewhere, holds another type or too few instances, or was made in another placement group.
+        StackFaults: The type has no known EFA layout, or capacity is half-configured.
+        SystemExit: Later, and in preview too: the reservation lies elsewhere, holds another type or too few instances, or was
+            made in another placement group.
     """
 
     node_group: aws.eks.NodeGroup
     security_group_id: pulumi.Output[str]
     """The EFA group: everything from itself and to itself."""
-    launch_template_id: pulumi.Output[str]
     placement_group_name: pulumi.Output[str] | None
     zone: str
 
@@ -86,8 +86,8 @@ class EfaNodeGroup(pulumi.ComponentResource):
         faults = capacity_faults(kind, reservation_id)
         try:
             layout = interface_layout(args["instance_type"], args.get("efa_interfaces"), args.get("network_cards"))
-        except ValueError as error:
-            raise StackFaults([str(error), *faults]) from error
+        except StackFaults as error:
+            raise StackFaults([*error.faults, *faults]) from error
         if faults:
             raise StackFaults(faults)
 
@@ -98,7 +98,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
         self._child = pulumi.ResourceOptions(parent=self)
         self.zone = args["zone"]
 
-        reservation = self._reservation(reservation_id) if reservation_id else None
+        judged = self._reservation(reservation_id) if reservation_id else []
         security_group, rules = self._efa_security_group()
         self.security_group_id = security_group.id
         self.placement_group_name = self._placement_group(reservation_id)
@@ -106,26 +106,28 @@ class EfaNodeGroup(pulumi.ComponentResource):
             kind,
             reservation_id,
             network_interfaces(layout, [args["cluster_security_group_id"], security_group.id]),
+            judged,
         )
-        self.launch_template_id = template.id
         self.node_group = self._node_group(kind, template, rules)
         self.register_outputs(
             {
                 "node_group": self.node_group,
                 "security_group_id": self.security_group_id,
-                "launch_template_id": self.launch_template_id,
                 "placement_group_name": self.placement_group_name,
                 "zone": self.zone,
-                "reservation_id": reservation,
             }
         )
 
-    def _reservation(self, reservation_id: str) -> pulumi.Output[str]:
-        """The id of the reservation, once EC2 has shown that it exists and can hold this group."""
+    def _reservation(self, reservation_id: str) -> list[pulumi.Input[pulumi.Resource]]:
+        """The reservation, once EC2 has shown that it exists and can hold this group, and once it has shown where it was made.
+
+        The template waits for both, so that it is not made for a reservation that fails. It takes the id as the plain value
+        it is all the same: out of here it would be unknown to policies wherever the reservation cannot be read.
+        """
         args = self._args
         found = aws.ec2.CapacityReservation.get(f"{self._name}-reservation", reservation_id, opts=self._child)
 
-        def judged(zone: str, instance_type: str, count: int) -> str:
+        def held_by(zone: str, instance_type: str, count: int) -> pulumi.Resource:
             faults = reservation_faults(
                 reservation_id=reservation_id,
                 found_zone=zone,
@@ -136,23 +138,22 @@ class EfaNodeGroup(pulumi.ComponentResource):
                 node_count=args["node_count"],
             )
             if faults:
-                raise StackFaults(faults)
-            return reservation_id
+                end_program(StackFaults(faults))
+            return found
 
-        def judge_placement(made_in_arn: str | None) -> None:
+        def placed_by(made_in_arn: str | None) -> pulumi.Resource:
             faults = reservation_placement_faults(
                 reservation_id=reservation_id,
                 made_in_arn=made_in_arn,
                 placement_group_name=args.get("placement_group_name"),
             )
             if faults:
-                raise StackFaults(faults)
+                end_program(StackFaults(faults))
+            return found
 
+        held = pulumi.Output.all(found.availability_zone, found.instance_type, found.instance_count)
         # Apart from the rest: EC2 leaves it out where there is none, which a preview takes for unknown.
-        found.placement_group_arn.apply(judge_placement)
-        return pulumi.Output.all(found.availability_zone, found.instance_type, found.instance_count).apply(
-            lambda values: judged(*values)
-        )
+        return [held.apply(lambda values: held_by(*values)), found.placement_group_arn.apply(placed_by)]
 
     def _efa_security_group(self) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
         name = f"{self._name}-efa"
@@ -206,6 +207,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
         kind: CapacityKind,
         reservation_id: str | None,
         interfaces: list[aws.ec2.LaunchTemplateNetworkInterfaceArgsDict],
+        judged: Sequence[pulumi.Input[pulumi.Resource]],
     ) -> aws.ec2.LaunchTemplate:
         tags = resource_tags(self._tags, name=self._name)
         in_block = kind is CapacityKind.CAPACITY_BLOCK
@@ -225,7 +227,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
             user_data=raid0_user_data(),
             tag_specifications=instance_tags(tags),
             tags=tags,
-            opts=self._child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=judged),
         )
 
     def _node_group(
@@ -235,7 +237,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
         node_role = NodeRole(self._name, self._tags, parent=self)
         in_block = kind is CapacityKind.CAPACITY_BLOCK
         count = args["node_count"]
-        minutes = args.get("create_timeout_minutes", DEFAULT_CREATE_TIMEOUT_MINUTES)
+        minutes = args.get("create_timeout_minutes", NODES_TIMEOUT_MINUTES)
         return aws.eks.NodeGroup(
             f"{self._name}-nodes",
             cluster_name=args["cluster_name"],
@@ -258,6 +260,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
                 depends_on=[*args.get("egress", []), *node_role.attachments, *rules],
                 # Quota and reservation hold the group once: the old one goes before the new one comes, with an outage.
                 delete_before_replace=True,
+                replace_on_changes=[*REMADE_AFTER_A_FAILED_CREATE],
                 custom_timeouts=pulumi.CustomTimeouts(create=f"{minutes}m"),
             ),
         )

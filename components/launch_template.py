@@ -7,11 +7,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components.choices import CapacityKind
+from components.faults import Fault, StackFaults, path, remove, set_to
 from policies.ray_efa_policies.instances import INSTANCE_TYPES, NetworkInterface, efa_interface_layout
 
-NODE_LOCAL_STORAGE = "/mnt/k8s-disks/0"
-"""Where nodeadm mounts the RAID0 over the instance's NVMe disks; containerd, kubelet and logs live there too."""
-
+_RESERVATION = path("gpuNodes", "capacity", "reservationId")
 _BOUNDARY = "==node-config=="
 # nodeadm's own document; EKS merges it with the part that holds the cluster's address (awslabs/amazon-eks-ami nodeadm).
 _NODE_CONFIG = """\
@@ -36,15 +35,18 @@ def interface_layout(
         network_cards: Its network cards; for a type outside the catalogue, one an EFA interface where it is not given.
 
     Raises:
-        ValueError: The type is in no catalogue and no number is given, or the numbers contradict the catalogue.
+        StackFaults: The type is in no catalogue and no number is given, or the numbers contradict the catalogue.
     """
     known = INSTANCE_TYPES.get(instance_type)
     if known is None:
         if not efa_interfaces or efa_interfaces < 1:
-            raise ValueError(
-                f"gpuNodes.instanceType: '{instance_type}' is not in the catalogue of GPU types with EFA, and how many EFA "
-                "interfaces it has cannot be guessed; choose a type with EFA such as g6.8xlarge, or write its "
-                "gpuNodes.hardware (aws ec2 describe-instance-types shows MaximumEfaInterfaces)."
+            at, hardware = path("gpuNodes", "instanceType"), path("gpuNodes", "hardware")
+            why = (
+                "it is not in the catalogue of GPU types with EFA, and how many EFA interfaces it has cannot be guessed"
+            )
+            told = f"aws ec2 describe-instance-types --instance-types {instance_type} shows MaximumEfaInterfaces"
+            raise StackFaults(
+                [Fault(at, why, f"{set_to(at, 'g6.8xlarge')} (or write {hardware}; {told})", instance_type)]
             )
         return efa_interface_layout(efa_interfaces, network_cards or efa_interfaces)
     for name, given, real in (
@@ -52,9 +54,8 @@ def interface_layout(
         ("network card(s)", network_cards, known.network_cards),
     ):
         if given not in (None, real):
-            raise ValueError(
-                f"gpuNodes.hardware: {given} {name} given, but {instance_type} has {real}; remove the block."
-            )
+            at = path("gpuNodes", "hardware")
+            raise StackFaults([Fault(at, f"{given} {name} given, but {instance_type} has {real}", remove(at))])
     return known.interface_layout()
 
 
@@ -78,7 +79,7 @@ def network_interfaces(
 
 
 def raid0_user_data() -> str:
-    """Base64 MIME user data that has nodeadm join the instance's NVMe disks to one RAID0 at `NODE_LOCAL_STORAGE`."""
+    """Base64 MIME user data that has nodeadm join the instance's NVMe disks to one RAID0 at `node_labels.NODE_STORAGE`."""
     document = (
         "MIME-Version: 1.0\n"
         f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"\n'
@@ -112,21 +113,14 @@ def instance_tags(tags: Mapping[str, str]) -> list[aws.ec2.LaunchTemplateTagSpec
     return [{"resource_type": kind, "tags": dict(tags)} for kind in ("instance", "volume", "network-interface")]
 
 
-def capacity_faults(kind: CapacityKind, reservation_id: str | None) -> list[str]:
-    """What is half-configured about where instances come from: a reservation without its id, or an id nobody uses."""
-    if kind is CapacityKind.ON_DEMAND:
-        if reservation_id:
-            return [
-                f"gpuNodes.capacity.reservationId: '{reservation_id}' is written, but kind onDemand does not use a reservation; "
-                "write kind: reservation (or capacityBlock), or remove reservationId."
-            ]
+def capacity_faults(kind: CapacityKind, reservation_id: str | None) -> list[Fault]:
+    """What is half-configured about where instances come from: one fault, or none."""
+    if (why := kind.contradiction(reservation_id)) is None:
         return []
-    if not reservation_id:
-        return [
-            f"gpuNodes.capacity.reservationId: missing, but kind {kind.value} launches into one reservation only; write its id, "
-            "such as cr-0123456789abcdef0."
-        ]
-    return []
+    if reservation_id is None:
+        return [Fault(_RESERVATION, why, set_to(_RESERVATION, "cr-0123456789abcdef0"))]
+    fix = f"{set_to(path('gpuNodes', 'capacity', 'kind'), 'reservation')} (or {CapacityKind.CAPACITY_BLOCK})"
+    return [Fault(_RESERVATION, why, fix, reservation_id)]
 
 
 def reservation_faults(
@@ -138,32 +132,28 @@ def reservation_faults(
     zone: str,
     instance_type: str,
     node_count: int,
-) -> list[str]:
+) -> list[Fault]:
     """Where an existing capacity reservation (``found_*``) cannot hold the node group that is to use it."""
-    what = f"gpuNodes.capacity.reservationId: reservation '{reservation_id}'"
-    faults: list[str] = []
+    faults: list[Fault] = []
     if found_zone != zone:
-        faults.append(f"{what} lies in {found_zone}, the GPU nodes in {zone}; write gpuNodes.zone: {found_zone}.")
+        why = f"the reservation lies in {found_zone}, the GPU nodes in {zone}"
+        faults.append(Fault(_RESERVATION, why, set_to(path("gpuNodes", "zone"), found_zone), reservation_id))
     if found_type != instance_type:
-        faults.append(
-            f"{what} holds {found_type}, the GPU nodes are {instance_type}; write gpuNodes.instanceType: {found_type}."
-        )
+        why = f"the reservation holds {found_type}, the GPU nodes are {instance_type}"
+        faults.append(Fault(_RESERVATION, why, set_to(path("gpuNodes", "instanceType"), found_type), reservation_id))
     if found_count < node_count:
-        faults.append(
-            f"{what} holds {found_count} instance(s), the GPU group wants {node_count}; write gpuNodes.count: {found_count} or "
-            "less, or enlarge the reservation."
-        )
+        why = f"the reservation holds {found_count} instance(s), the GPU group wants {node_count}"
+        fix = f"{set_to(path('gpuNodes', 'count'), found_count)} (or enlarge the reservation)"
+        faults.append(Fault(_RESERVATION, why, fix, reservation_id))
     return faults
 
 
 def reservation_placement_faults(
     *, reservation_id: str, made_in_arn: str | None, placement_group_name: str | None
-) -> list[str]:
+) -> list[Fault]:
     """Whether a reservation that was made in a placement group (``made_in_arn``) is used in another one, or in none."""
     made_in = made_in_arn.rpartition("/")[2] if made_in_arn else None
     if not made_in or made_in == placement_group_name:
         return []
-    return [
-        f"gpuNodes.capacity.reservationId: reservation '{reservation_id}' was made in placement group '{made_in}' and serves no "
-        f"instance outside it; write gpuNodes.placementGroup: {made_in}."
-    ]
+    why = f"the reservation was made in placement group {made_in} and serves no instance outside it"
+    return [Fault(_RESERVATION, why, set_to(path("gpuNodes", "placementGroup"), made_in), reservation_id)]

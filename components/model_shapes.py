@@ -37,10 +37,6 @@ class ModelShape:
     state_bytes: int = 0
     max_positions: int | None = None
 
-    def kv_bytes_per_token(self, element_bytes: int) -> int:
-        """Bytes of KV cache a token takes over all GPUs: keys and values of each KV head in each such layer."""
-        return self.kv_layers * 2 * self.kv_heads * self.head_dim * element_bytes
-
 
 @dataclass(frozen=True)
 class GpuMemory:

@@ -8,7 +8,7 @@ import pulumi_aws as aws
 
 from components import PACKAGE
 from components.choices import NatGateways
-from components.faults import StackFaults
+from components.faults import Fault, StackFaults, path, set_to
 from components.subnets import MIN_ZONES, ZoneSubnets, plan_subnets, subnet_faults
 from components.tags import resource_tags
 
@@ -68,26 +68,22 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"vpc_id": self.vpc_id, "private_subnet_ids": self.private_subnet_ids})
 
     def _adopt(self, vpc_id: str, private_subnets: Mapping[str, str]) -> None:
-        faults: list[str] = []
+        faults: list[Fault] = []
         for zone, subnet_id in private_subnets.items():
-            path = f"network.privateSubnets.{zone}"
+            at = path("network", "privateSubnets", zone)
+            of_the_vpc = set_to(at, f"<a subnet of {vpc_id} in {zone}>")
             try:
                 subnet = aws.ec2.get_subnet(id=subnet_id, opts=pulumi.InvokeOptions(parent=self))
             # The SDK raises a bare Exception for every failed invoke.
             except Exception as error:
-                faults.append(
-                    f"{path}: subnet '{subnet_id}' cannot be read ({error}); write the id of a subnet of {vpc_id}."
-                )
+                faults.append(Fault(at, f"it cannot be read ({error})", of_the_vpc, subnet_id))
                 continue
-            if subnet.availability_zone != zone:
-                faults.append(
-                    f"{path}: subnet '{subnet_id}' lies in {subnet.availability_zone}, not in {zone}; EFA does not cross zones, so "
-                    f"name it under {subnet.availability_zone} or write a subnet of {zone}."
-                )
+            if (found := subnet.availability_zone) != zone:
+                why = f"it lies in {found}, not in {zone}, and EFA does not cross zones"
+                other = set_to(path("network", "privateSubnets", found), subnet_id)
+                faults.append(Fault(at, why, f"{of_the_vpc} (or, under its zone: {other})", subnet_id))
             if subnet.vpc_id != vpc_id:
-                faults.append(
-                    f"{path}: subnet '{subnet_id}' belongs to {subnet.vpc_id}, not to {vpc_id}; write a subnet of {vpc_id}."
-                )
+                faults.append(Fault(at, f"it belongs to {subnet.vpc_id}, not to {vpc_id}", of_the_vpc, subnet_id))
         if faults:
             raise StackFaults(faults)
         self.vpc_id = pulumi.Output.from_input(vpc_id)

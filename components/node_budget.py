@@ -1,4 +1,4 @@
-"""What a node offers to pods and what is on it before any pod of ours, and what the system node has to hold.
+"""What a node offers to pods and what is on it before any pod of ours, and what the system nodes have to hold.
 
 CPU and memory that the kubelet keeps: awslabs/amazon-eks-ami, nodeadm. Requests of the head, the autoscaler and the
 operator are read from the documents that are deployed, or from the chart at its pinned version.
@@ -24,6 +24,13 @@ class Budget:
     def __add__(self, other: "Budget") -> "Budget":
         return Budget(self.millicpus + other.millicpus, self.memory_mib + other.memory_mib)
 
+    def __sub__(self, other: "Budget") -> "Budget":
+        return Budget(self.millicpus - other.millicpus, self.memory_mib - other.memory_mib)
+
+    def times(self, other: "Budget") -> int:
+        """How often ``other`` goes into this budget, in both resources."""
+        return max(min(self.millicpus // other.millicpus, self.memory_mib // other.memory_mib), 0)
+
     def __str__(self) -> str:
         return f"{self.millicpus / 1000:g} CPU and {self.memory_mib / 1024:.1f} GiB"
 
@@ -36,6 +43,13 @@ OPERATOR: Final = Budget(100, 512)
 
 COREDNS: Final = Budget(200, 140)
 """Two replicas of CoreDNS, 100m and 70Mi each (EKS add-on)."""
+
+IMAGE_RESERVE_GB: Final = 100
+"""Room on a GPU node's disks for the worker's image, packed and unpacked, the plugins' images and the logs: an estimate, since the
+registry tells the packed size only."""
+
+DISK_KEPT_FREE: Final = 0.10
+"""Below it the kubelet evicts pods (nodefs.available: awslabs/amazon-eks-ami, nodeadm)."""
 
 # The size decides the vCPUs and the letter the GiB for each, from the fifth generation on. The image is x86_64: no Graviton (g).
 _SYSTEM_TYPE: Final = re.compile(
@@ -57,6 +71,11 @@ def worker_budget(vcpus: int, allocatable_memory_mib: int) -> Budget:
     return Budget(
         vcpus * 1000 - kubelet_millicpus(vcpus) - DAEMON_SETS.millicpus, allocatable_memory_mib - DAEMON_SETS.memory_mib
     )
+
+
+def weights_room_gb(nvme_gb: int) -> float:
+    """What is left for weights on a GPU node with ``nvme_gb`` GB (10^9 bytes) of instance storage."""
+    return max(nvme_gb * (1 - DISK_KEPT_FREE) - IMAGE_RESERVE_GB, 0.0)
 
 
 def system_node(instance_type: str) -> Budget | None:
@@ -89,3 +108,10 @@ def system_demand(nodes: int) -> Budget:
     """What the node of the head has to hold: with a single node the operator and CoreDNS as well."""
     demand = head_budget() + DAEMON_SETS
     return demand + OPERATOR + COREDNS if nodes == 1 else demand
+
+
+def heads_held(room: Budget, nodes: int) -> int:
+    """How many Ray heads ``nodes`` CPU nodes that offer ``room`` each hold, with operator and CoreDNS on one of them."""
+    head = head_budget()
+    with_operator = (room - DAEMON_SETS - OPERATOR - COREDNS).times(head)
+    return with_operator + (nodes - 1) * (room - DAEMON_SETS).times(head)

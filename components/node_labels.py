@@ -1,4 +1,4 @@
-"""The contract between node groups, device plugins and pods: which labels a node carries and which taint it repels with.
+"""The contract between node groups, device plugins and pods: a node's labels, its taint, and where its own disks are.
 
 Everything that makes nodes, selects nodes or tolerates a taint reads it from here, so that the sides cannot drift apart.
 """
@@ -44,6 +44,10 @@ class Taint:
         """The pod toleration that matches exactly this taint."""
         return {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
 
+
+NODE_STORAGE: Final = "/mnt/k8s-disks/0"
+"""Where nodeadm mounts the RAID0 over an instance's NVMe disks (awslabs/amazon-eks-ami, ``localStorage.strategy: RAID0``). The
+images of containerd, the kubelet's directories and the logs move there too, so pods share it with them."""
 
 GPU_TAINT: Final = Taint(key="nvidia.com/gpu", value="true", effect="NoSchedule")
 """Keeps pods without a GPU off the GPU nodes."""

@@ -6,16 +6,13 @@ token, the ``ray start`` command. What it adds is not repeated here.
 
 from typing import Any, Final, TypedDict
 
-from components.node_labels import GPU_NODE_LABELS, GPU_TAINT, SYSTEM_NODE_LABELS
+from components.node_labels import GPU_NODE_LABELS, GPU_TAINT, NODE_STORAGE, SYSTEM_NODE_LABELS
 
 HUGGING_FACE_TOKEN_KEY: Final = "token"
 """Key of the Hugging Face token in its Secret."""
 
 WEIGHTS_CACHE: Final = "/var/cache/huggingface"
 """Where a worker sees the node's cache of weights; ``HF_HOME`` points at it."""
-
-NODE_STORAGE: Final = "/mnt/k8s-disks/0"
-"""Where the EKS AMI mounts the RAID0 of a node's instance storage (nodeadm, ``localStorage.strategy: RAID0``)."""
 
 SERVE_PORT: Final = 8000
 METRICS_PORT: Final = 8080

@@ -23,19 +23,23 @@ ROLE_RESOURCE_SHARE: Final = 0.001
 """How much of the role's custom Ray resource each GPU of a replica asks for: next to nothing, so that only the name counts."""
 
 OWNED_ENGINE_KWARGS: Final[Mapping[str, str]] = {
-    "model": "the model's source",
-    "served_model_name": "the model's id",
-    "max_model_len": "the model's max_model_len",
-    "dtype": "the model's dtype",
-    "gpu_memory_utilization": "the model's gpu_memory_utilization",
-    "enforce_eager": "the model's enforce_eager",
-    "tensor_parallel_size": "the role's tensor_parallel_size",
-    "pipeline_parallel_size": "the role's pipeline_parallel_size",
-    "data_parallel_size": "the role's replicas, each of which is one engine",
-    "kv_transfer_config": "the service, which gives both roles the same transfer",
-    "hf_token": "the service's hugging_face_token, which stays in a Secret",
+    "model": "model.source",
+    "served_model_name": "model.id",
+    "model_id": "model.id",
+    "model_source": "model.source",
+    "model_loading_config": "model.id and model.source",
+    "tokenizer": "model.source, with the tokenizer beside the weights",
+    "max_model_len": "model.max_model_len",
+    "dtype": "model.dtype",
+    "gpu_memory_utilization": "model.gpu_memory_utilization",
+    "enforce_eager": "model.enforce_eager",
+    "tensor_parallel_size": "tensor_parallel_size of the role",
+    "pipeline_parallel_size": "pipeline_parallel_size of the role",
+    "data_parallel_size": "replicas of the role, each of which is one engine",
+    "kv_transfer_config": "the service, which gives both roles the NIXL connector with backend LIBFABRIC",
+    "hf_token": "the token of the service, which stays in a Secret",
 }
-"""Engine arguments that a role may not set by hand, each with what sets it."""
+"""Engine arguments that a role may not set by hand, each with what sets it, for both roles alike."""
 
 SHARED_ENGINE_KWARGS: Final = (
     "attention_backend",
@@ -109,10 +113,31 @@ def check_engine_kwargs(prefill: Mapping[str, Any], decode: Mapping[str, Any]) -
     ]
     unlike = [
         f"decode.engine_kwargs.{key} differs from prefill's, and decode would refuse the KV cache of prefill: give both the same"
-        for key in SHARED_ENGINE_KWARGS
-        if prefill.get(key) != decode.get(key)
+        for key in unlike_engine_kwargs(prefill, decode)
     ]
     return owned + unlike
+
+
+def unlike_engine_kwargs(prefill: Mapping[str, Any], decode: Mapping[str, Any]) -> list[str]:
+    """The engine arguments that both roles must set alike and do not."""
+    return [key for key in SHARED_ENGINE_KWARGS if prefill.get(key) != decode.get(key)]
+
+
+def replica_fault(tensor_parallel_size: int, pipeline_parallel_size: int, gpus: int) -> str | None:
+    """Why a replica does not take exactly one worker of ``gpus`` GPUs, or None where it does."""
+    product = tensor_parallel_size * pipeline_parallel_size
+    if product == gpus:
+        return None
+    sizes = f"tensor_parallel_size {tensor_parallel_size} x pipeline_parallel_size {pipeline_parallel_size} = {product}"
+    worker = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+    if product < gpus:
+        return f"{sizes} leaves GPUs idle: a privileged worker owns all {gpus} of its node"
+    if pipeline_parallel_size > 1:
+        return (
+            f"{sizes} would stretch over workers of {worker}: the second node of a pipeline holds no replica and is never Ready, "
+            "and NixlConnector fails with it (vllm-project/vllm#40674)"
+        )
+    return f"{sizes} is more than the {worker} of a worker, and a replica lives on one node"
 
 
 def serve_config(

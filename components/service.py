@@ -9,6 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from components import PACKAGE
 from components.choices import UpgradeStrategy
+from components.defaults import READY_TIMEOUT_MINUTES
 from components.faults import StackFaults
 from components.pods import (
     HUGGING_FACE_TOKEN_KEY,
@@ -19,7 +20,15 @@ from components.pods import (
     worker_pod_template,
 )
 from components.ray_cluster import MAX_WORKERS_PER_ROLE, ray_cluster_config, replace_paths
-from components.serve_app import ModelArgs, Role, RoleArgs, check_engine_kwargs, render_serve_config, serve_config
+from components.serve_app import (
+    ModelArgs,
+    Role,
+    RoleArgs,
+    check_engine_kwargs,
+    render_serve_config,
+    replica_fault,
+    serve_config,
+)
 
 _DELETE_TIMEOUT: Final = "15m"
 
@@ -140,7 +149,7 @@ class PrefillDecodeService(pulumi.ComponentResource):
                 )
             )
 
-        minutes = args.get("ready_timeout_minutes", 60)
+        minutes = args.get("ready_timeout_minutes", READY_TIMEOUT_MINUTES)
         timeout = f"{minutes}m" if minutes else None
         self.ray_service = kubernetes.apiextensions.CustomResource(
             f"{name}-ray-service",
@@ -189,12 +198,9 @@ def check_service(args: PrefillDecodeServiceArgs) -> list[str]:
         replicas = role_args["replicas"]
         if not 1 <= replicas <= MAX_WORKERS_PER_ROLE:
             faults.append(f"{role}.replicas is {replicas}: write 1 to {MAX_WORKERS_PER_ROLE}")
-        tensor, pipeline = role_args["tensor_parallel_size"], role_args["pipeline_parallel_size"]
-        if tensor * pipeline != args["gpus"]:
-            faults.append(
-                f"{role}.tensor_parallel_size {tensor} x {role}.pipeline_parallel_size {pipeline} is {tensor * pipeline}, "
-                f"but a worker has {args['gpus']} GPUs: a replica takes exactly one worker, so make the product {args['gpus']}"
-            )
+        sizes = role_args["tensor_parallel_size"], role_args["pipeline_parallel_size"]
+        if (why := replica_fault(*sizes, args["gpus"])) is not None:
+            faults.append(f"{role}: {why}; make the product {args['gpus']}")
     return faults + check_engine_kwargs(
         args["prefill"].get("engine_kwargs", {}), args["decode"].get("engine_kwargs", {})
     )

@@ -41,7 +41,7 @@ def _simulated(sandbox: Sandbox) -> str:
     parts = [
         f"AWS (pulumi-aws {version('pulumi-aws')} inputs, moto {version('moto')} data)",
         f"pulumi-eks {version('pulumi-eks')}'s cluster component",
-        "Kubernetes (schemas only)",
+        "Kubernetes and KubeRay (schemas and rules, nothing runs)",
     ]
     said = f"Simulated: {', '.join(parts)}. Real: the Pulumi engine and the policy pack in {PACK.name}/."
     remarks = "; ".join(sandbox.kubernetes.remarks)

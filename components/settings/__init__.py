@@ -12,20 +12,17 @@ from typing import Any, Final
 import pulumi
 
 from components import PACKAGE
+from components.faults import Fault, SettingsError, end_program, path
 from components.settings import model_rules, network_rules, node_rules, service_rules
-from components.settings.faults import Fault, SettingsError, path
+from components.settings.fields import EXAMPLE_REGION
 from components.settings.models import Settings
 from components.settings.notes import notes
-from components.settings.shapes import SECTIONS, TOKEN_FIELD, read_section, unknown_sections
+from components.settings.reading import SECTIONS, TOKEN_FIELD, read_section, unknown_sections
 
 __all__ = ["Fault", "Settings", "SettingsError", "load", "notes", "parse"]
 
-EXIT_CODE: Final = 32
-"""The code by which a Python program tells Pulumi's language host that it has said why it failed."""
-
 RULES: Final = (*network_rules.RULES, *node_rules.RULES, *model_rules.RULES, *service_rules.RULES)
 
-_EXAMPLE_REGION: Final = "us-east-1"
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
 
 
@@ -42,14 +39,19 @@ def load() -> Settings:
     raw = {name: _plain(text) for name in names if (text := config.get(name)) is not None}
     secret = {name for name in raw if pulumi.runtime.config.is_config_secret(config.full_key(name))}
     try:
-        return parse(raw, pulumi.Config("aws").get("region"), pulumi.get_stack(), secret)
+        aws = pulumi.Config("aws")
+        default_tags = _plain(aws.get("defaultTags") or "{}")
+        return parse(raw, aws.get("region"), pulumi.get_stack(), secret, default_tags)
     except SettingsError as error:
-        pulumi.log.error(str(error))
-        raise SystemExit(EXIT_CODE) from None
+        end_program(error)
 
 
 def parse(
-    raw: Mapping[str, Any], region: str | None, stack: str, secret_sections: Collection[str] = frozenset()
+    raw: Mapping[str, Any],
+    region: str | None,
+    stack: str,
+    secret_sections: Collection[str] = frozenset(),
+    default_tags: Any = None,
 ) -> Settings:
     """The settings these sections make.
 
@@ -58,23 +60,24 @@ def parse(
         region: The value of ``aws:region``.
         stack: Name of the stack.
         secret_sections: Sections with a secret somewhere in them.
+        default_tags: The value of ``aws:defaultTags``, which the provider adds to every resource.
 
     Raises:
         SettingsError: Something is wrong; it holds every fault.
     """
-    faults = [*_region_faults(region), *unknown_sections([*raw])]
+    faults = [*_region_faults(region), *network_rules.default_tags(default_tags), *unknown_sections([*raw])]
     known_region = None if any(fault.path == "aws:region" for fault in faults) else region
     unsound: set[str] = set() if known_region else {"region"}
     read: dict[str, Any] = {}
     for section, attribute in SECTIONS.items():
         reading = read_section(
-            section, raw.get(section, {}), region=known_region or _EXAMPLE_REGION, secret=section in secret_sections
+            section, raw.get(section, {}), region=known_region or EXAMPLE_REGION, secret=section in secret_sections
         )
         faults += reading.faults
         unsound |= reading.unsound
         if reading.value is not None:
             read[attribute] = reading.value
-    settings = Settings.model_construct(region=known_region or _EXAMPLE_REGION, stack=stack, **read)
+    settings = Settings.model_construct(region=known_region or EXAMPLE_REGION, stack=stack, **read)
     token = settings.model.hugging_face_token if "model" in read else None
     if token is not None and "model" not in secret_sections:
         faults.append(_token_in_plain_text())
@@ -91,7 +94,7 @@ def parse(
 
 
 def _region_faults(region: str | None) -> list[Fault]:
-    fix = f"Type: pulumi config set aws:region {_EXAMPLE_REGION}"
+    fix = f"Type: pulumi config set aws:region {EXAMPLE_REGION}"
     if not region:
         return [Fault("aws:region", "it must be set: zones, endpoints and the image's registry follow from it", fix)]
     if _REGION.fullmatch(region) is None:

@@ -1,39 +1,53 @@
 """Rules of the model: how it is spread over GPUs, whether it fits them, and which engine arguments a stack may set."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from pydantic import JsonValue
 
+from components.choices import Dtype
+from components.faults import Fault, Hidden, looks_secret, path, remove, respelt, set_to, shown
 from components.model_shapes import DTYPE_BYTES, GIB, MIB, MODEL_SHAPES, GpuMemory, ModelShape, gpu_memory
-from components.serve_app import OWNED_ENGINE_KWARGS, SHARED_ENGINE_KWARGS
-from components.settings.faults import Fault, Hidden, looks_secret, path, remove, set_to, shown
-from components.settings.models import Role, Settings
+from components.node_budget import DISK_KEPT_FREE, IMAGE_RESERVE_GB, weights_room_gb
+from components.serve_app import OWNED_ENGINE_KWARGS, replica_fault, unlike_engine_kwargs
+from components.settings.models import RoleSettings, Settings
 from components.settings.node_rules import hardware_of
+from components.settings.reading import NUM_GPUS
 from components.settings.rules import Rule
+from policies.ray_efa_policies.instances import InstanceType
 
-_OWNERS: Final[Mapping[str, str]] = {
-    "model": "model.source",
-    "served_model_name": "model.id",
-    "max_model_len": "model.maxModelLen",
-    "dtype": "model.dtype",
-    "gpu_memory_utilization": "model.gpuMemoryUtilization",
-    "enforce_eager": "model.enforceEager",
-    "tensor_parallel_size": "tensorParallelSize of the role",
-    "pipeline_parallel_size": "pipelineParallelSize of the role",
-    "kv_transfer_config": "the service, which gives both roles the NIXL connector with backend LIBFABRIC",
-}
-"""vLLM engine argument -> what sets it; a role may not set it too."""
+BFLOAT16_CAPABILITY: Final = 8.0
+"""Below this compute capability vLLM refuses bfloat16 (vllm-project/vllm#946, #1157)."""
 
-_ONE_MODEL: Final = ("model", "served_model_name", "model_id", "model_source", "model_loading_config", "tokenizer")
 _NO_ARGUMENT: Final = {
-    "num_gpus": "the GPUs of a replica are tensorParallelSize x pipelineParallelSize; num_gpus has no effect on them",
-    "ray_actor_options": "the GPUs of a replica are tensorParallelSize x pipelineParallelSize; num_gpus has no effect on them",
-    "data_parallel_size": "one replica is one engine on one worker; set replicas",
+    "num_gpus": NUM_GPUS,
+    "ray_actor_options": NUM_GPUS,
+    **dict.fromkeys(
+        (
+            *(
+                "kv_connector",
+                "kv_connector_module_path",
+                "kv_connector_extra_config",
+                "kv_role",
+                "kv_rank",
+                "kv_parallel_size",
+            ),
+            *(
+                "kv_ip",
+                "kv_port",
+                "kv_buffer_device",
+                "kv_buffer_size",
+                "kv_load_failure_policy",
+                "enable_permute_local_kv",
+            ),
+            "engine_id",
+        ),
+        "it belongs into kv_transfer_config, which the service writes, and vLLM takes it nowhere else",
+    ),
     "runtime_env": "the environment of the workers is the pod's; a runtime_env would hide what runs there",
 }
-_SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_?key|credentials?)($|_)|^hf_", re.IGNORECASE)
+_SECRET = re.compile(r"(^|_)(token|secret|password|passwd|api_?key|credentials?)($|_)", re.IGNORECASE)
 # Settings of the tokenizer and scheduler count tokens; they are no access tokens.
 _COUNTS_TOKENS = re.compile(r"tokens|token_(ids?|budget|limit)|num_.*token|^skip_tokenizer", re.IGNORECASE)
 _KV_CACHE_BYTES: Final = {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "bfloat16": 2, "float16": 2}
@@ -79,7 +93,7 @@ def context_length(s: Settings) -> Iterator[Fault]:
     shape, at = shape_of(s), path("model", "maxModelLen")
     if shape is not None and shape.max_positions is not None and s.model.max_model_len > shape.max_positions:
         why = f"{s.model.source} was made for {shape.max_positions} tokens"
-        yield Fault(at, why, set_to(at, shape.max_positions), s.model.max_model_len)
+        yield Fault(at, why, set_to(at, longest_context(s, shape) or shape.max_positions), s.model.max_model_len)
 
 
 def replica_takes_its_worker(s: Settings) -> Iterator[Fault]:
@@ -90,27 +104,17 @@ def replica_takes_its_worker(s: Settings) -> Iterator[Fault]:
     gpus = hardware.gpus
     for name, role in s.roles.items():
         tensor, pipeline = role.tensor_parallel_size, role.pipeline_parallel_size
-        product = tensor * pipeline
-        if product == gpus:
+        fault = replica_fault(tensor, pipeline, gpus)
+        if fault is None:
             continue
-        sizes = f"tensorParallelSize {tensor} x pipelineParallelSize {pipeline} = {product}"
-        at = path(name, "tensorParallelSize")
-        fix = set_to(at, gpus // pipeline if gpus % pipeline == 0 else gpus)
-        if gpus % pipeline:
-            fix += f" and set {path(name, 'pipelineParallelSize')} to 1"
-        if product > gpus and pipeline > 1:
-            at = path(name, "pipelineParallelSize")
-            why = (
-                f"{sizes} would stretch over workers of {gpus} {_gpus(gpus)}: the second node of a pipeline holds no replica and is "
-                "never Ready, and NixlConnector fails with it (vllm-project/vllm#40674)"
-            )
-            yield Fault(at, why, f"{set_to(at, 1)} and set {path(name, 'tensorParallelSize')} to {gpus}", pipeline)
-        elif product > gpus:
-            why = f"{sizes} is more than the {gpus} {_gpus(gpus)} of a {hardware.name}; a replica lives on one node"
-            yield Fault(at, why, fix, tensor)
+        why = f"{respelt(fault)} ({hardware.name})"
+        tensor_at, pipeline_at = path(name, "tensorParallelSize"), path(name, "pipelineParallelSize")
+        if tensor * pipeline > gpus and pipeline > 1:
+            yield Fault(pipeline_at, why, f"{set_to(pipeline_at, 1)} and set {tensor_at} to {gpus}", pipeline)
+        elif gpus % pipeline:
+            yield Fault(tensor_at, why, f"{set_to(tensor_at, gpus)} and set {pipeline_at} to 1", tensor)
         else:
-            why = f"{sizes} leaves GPUs of a {hardware.name} idle: a privileged worker owns all {gpus} of its node"
-            yield Fault(at, why, fix, tensor)
+            yield Fault(tensor_at, why, set_to(tensor_at, gpus // pipeline), tensor)
 
 
 def heads_over_gpus(s: Settings) -> Iterator[Fault]:
@@ -153,12 +157,23 @@ def engine_kwargs(s: Settings) -> Iterator[Fault]:
     for name, role in s.roles.items():
         for key, value in role.engine_kwargs.items():
             yield from _engine_kwarg(path(name, "engineKwargs", key), name, key, value)
-    for key in SHARED_ENGINE_KWARGS:
-        prefill, decode = s.prefill.engine_kwargs.get(key), s.decode.engine_kwargs.get(key)
-        if prefill != decode:
-            at = path("decode", "engineKwargs", key)
-            why = f"prefill has {_or_unset(prefill)}, decode {_or_unset(decode)}: decode refuses a KV cache made otherwise"
-            yield Fault(at, why, "Give both roles the same value, or neither one.")
+    prefill, decode = s.prefill.engine_kwargs, s.decode.engine_kwargs
+    for key in unlike_engine_kwargs(prefill, decode):
+        has = f"prefill has {_or_unset(prefill.get(key))}, decode {_or_unset(decode.get(key))}"
+        why = f"{has}: decode refuses a KV cache made otherwise"
+        yield Fault(path("decode", "engineKwargs", key), why, "Give both roles the same value, or neither one.")
+
+
+def hybrid_cache(s: Settings) -> Iterator[Fault]:
+    """A hybrid model keeps the KV cache manager that can hold two kinds of layers."""
+    shape, switch = shape_of(s), "disable_hybrid_kv_cache_manager"
+    if shape is None or not shape.hybrid:
+        return
+    for name, role in s.roles.items():
+        if role.engine_kwargs.get(switch):
+            at = path(name, "engineKwargs", switch)
+            why = f"{s.model.source} is a hybrid model, and without that manager vLLM has no cache for its two kinds of layers"
+            yield Fault(at, why, remove(at), role.engine_kwargs[switch])
 
 
 def fits_gpu_memory(s: Settings) -> Iterator[Fault]:
@@ -170,7 +185,7 @@ def fits_gpu_memory(s: Settings) -> Iterator[Fault]:
         if role.tensor_parallel_size * role.pipeline_parallel_size > hardware.gpus:
             continue
         need = replica_memory(s, shape, role)
-        budget = int(s.model.gpu_memory_utilization * hardware.gpu_memory_mib * MIB)
+        budget = _vllm_share(s, hardware)
         if need.total <= budget:
             continue
         spread = f"tensorParallelSize {role.tensor_parallel_size} x pipelineParallelSize {role.pipeline_parallel_size}"
@@ -180,17 +195,62 @@ def fits_gpu_memory(s: Settings) -> Iterator[Fault]:
             f"{_gib(need.reserve)}), and gpuMemoryUtilization {s.model.gpu_memory_utilization:g} of {hardware.gpu_memory_mib} MiB "
             f"({hardware.gpu_name}) is {_gib(budget)}"
         )
-        rest = budget - need.weights - need.state - need.reserve
-        tokens = rest * s.model.max_model_len // need.kv_cache // 16 * 16
         at = path("model", "maxModelLen")
-        if tokens >= 16:
+        if tokens := longest_context(s, shape):
             yield Fault(at, why, set_to(at, tokens), s.model.max_model_len)
         else:
             fix = "Choose a type with more GPU memory or more GPUs (gpuNodes.instanceType), or a smaller model."
             yield Fault(path("model", "source"), why, fix, s.model.source)
 
 
-def replica_memory(s: Settings, shape: ModelShape, role: Role) -> GpuMemory:
+def fits_instance_storage(s: Settings) -> Iterator[Fault]:
+    """The whole model lies on every GPU node's own disks, beside the images."""
+    hardware, shape = hardware_of(s), shape_of(s)
+    if hardware is None or shape is None:
+        return
+    weights, room = shape.parameters * DTYPE_BYTES[s.model.dtype] / 1e9, weights_room_gb(hardware.nvme_gb)
+    if weights > room:
+        why = (
+            f"its weights in {s.model.dtype} are {weights:.1f} GB, cached whole on every GPU node, and the {hardware.nvme_gb} GB of instance "
+            f"storage of a {hardware.name} leave {room:.1f} GB: the kubelet keeps {DISK_KEPT_FREE:.0%} free, and images and logs take "
+            f"about {IMAGE_RESERVE_GB} GB"
+        )
+        fix = "Choose a type with more instance storage (gpuNodes.instanceType), or a smaller model."
+        yield Fault(path("model", "source"), why, fix, s.model.source)
+
+
+def dtype_of_the_gpu(s: Settings) -> Iterator[Fault]:
+    """The GPU computes in the number format. One that nobody described is newer than the catalogue, and passes."""
+    hardware, at = hardware_of(s), path("model", "dtype")
+    capability = hardware.compute_capability if hardware is not None else None
+    if hardware is None or capability is None or s.model.dtype is not Dtype.BFLOAT16:
+        return
+    if capability < BFLOAT16_CAPABILITY:
+        why = (
+            f"vLLM takes it from compute capability {BFLOAT16_CAPABILITY} on, and the {hardware.gpu_name} of a {hardware.name} has "
+            f"{capability}"
+        )
+        yield Fault(at, why, f"{set_to(at, 'float16')} (or choose another gpuNodes.instanceType)", s.model.dtype)
+
+
+def longest_context(s: Settings, shape: ModelShape) -> int | None:
+    """The most tokens that the model was made for and that both roles hold, where the hardware is known; None where there are none.
+
+    One number, so that every rule about maxModelLen says the same.
+    """
+    hardware = hardware_of(s)
+    limits = [shape.max_positions] if shape.max_positions is not None else []
+    for role in s.roles.values():
+        if hardware is None or role.tensor_parallel_size * role.pipeline_parallel_size > hardware.gpus:
+            continue
+        need = replica_memory(s, shape, role)
+        rest = _vllm_share(s, hardware) - need.weights - need.state - need.reserve
+        limits.append(rest * s.model.max_model_len // need.kv_cache // 16 * 16)
+    longest = min(limits, default=0)
+    return longest if longest >= 16 else None
+
+
+def replica_memory(s: Settings, shape: ModelShape, role: RoleSettings) -> GpuMemory:
     """What one GPU of a replica holds while it serves one sequence of maxModelLen tokens."""
     element = DTYPE_BYTES[s.model.dtype]
     return gpu_memory(
@@ -213,10 +273,8 @@ def _engine_kwarg(at: str, role: str, key: str, value: JsonValue) -> Iterator[Fa
         yield Fault(at, "Ray no longer uses proxy settings: decode hands requests on", remove(at))
     elif snake in _NO_ARGUMENT:
         yield Fault(at, _NO_ARGUMENT[snake], remove(at))
-    elif snake in _ONE_MODEL:
-        yield Fault(at, "both roles serve one model, which model.id and model.source name", remove(at))
-    elif owner := _OWNERS.get(snake) or OWNED_ENGINE_KWARGS.get(snake):
-        yield Fault(at, f"it is set by {owner}", remove(at))
+    elif owner := OWNED_ENGINE_KWARGS.get(snake):
+        yield Fault(at, f"it is set by {respelt(owner)}", remove(at))
     elif key != snake:
         renamed = path(role, "engineKwargs", snake)
         yield Fault(at, "vLLM spells its arguments in snake_case", f"{set_to(renamed, value)}; then {remove(at)}")
@@ -240,12 +298,12 @@ def _or_unset(value: JsonValue) -> str:
     return "nothing" if value is None else shown(value)
 
 
+def _vllm_share(s: Settings, hardware: InstanceType) -> int:
+    return int(s.model.gpu_memory_utilization * hardware.gpu_memory_mib * MIB)
+
+
 def _gib(size: int) -> str:
     return f"{size / GIB:.2f} GiB"
-
-
-def _gpus(count: int) -> str:
-    return "GPU" if count == 1 else "GPUs"
 
 
 _TYPE = ("gpuNodes.instanceType", "gpuNodes.hardware")
@@ -263,5 +321,8 @@ RULES: Final = (
     Rule((*_SHAPE, *_TENSOR, *_PIPELINE), heads_over_gpus),
     Rule((*_SHAPE, *_TENSOR), same_parallelism),
     Rule(_KWARGS, engine_kwargs),
+    Rule((*_SHAPE, *_KWARGS), hybrid_cache),
     Rule((*_SHAPE, *_TYPE, *_TENSOR, *_PIPELINE, *_KWARGS, *_MEMORY), fits_gpu_memory),
+    Rule((*_SHAPE, *_TYPE, "model.dtype"), fits_instance_storage),
+    Rule((*_TYPE, "model.dtype"), dtype_of_the_gpu),
 )

@@ -1,17 +1,26 @@
-"""Rules of the network, the control plane's endpoint and the tags."""
+"""Rules of the network, of who reaches and administers the control plane, and of the tags."""
 
 import ipaddress
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, cast
 
-from components.settings.faults import Fault, path, remove, set_to
+from components.faults import Fault, path, remove, set_to
 from components.settings.models import Settings
 from components.settings.rules import Rule
+from components.subnets import LARGEST_VPC_PREFIX, MIN_ZONES, SMALLEST_VPC_PREFIX
+from components.tags import CLUSTER_TAG_PREFIX
 from components.versions import KUBERNETES, KUBERNETES_SUPPORTED
 
 REFUSED_ZONES: Final = {"us-east-1e": "EKS refuses a control plane there (UnsupportedAvailabilityZoneException)"}
+
+PRIVATE_RANGES: Final = tuple(
+    map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
+)
+"""RFC 1918, and the shared range of RFC 6598, which a VPC and EKS take too (Amazon VPC User Guide, VPC CIDR blocks)."""
+
+_OF_NO_CLIENT: Final = (*PRIVATE_RANGES, *map(ipaddress.IPv4Network, ("127.0.0.0/8", "169.254.0.0/16")))
 
 LOG_RETENTION_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827),
@@ -19,10 +28,11 @@ LOG_RETENTION_DAYS: Final = (
 )
 """What CloudWatch Logs takes (PutRetentionPolicy)."""
 
-_LARGEST, _SMALLEST = 16, 20
+_ADMIN = re.compile(r"arn:aws(?:-[a-z]+)*:iam::\d{12}:(?:role|user)/[\w+=,.@/-]*[\w+=,.@-]")
+_ASSUMED = re.compile(r"arn:(aws(?:-[a-z]+)*):sts::(\d{12}):assumed-role/([\w+=,.@-]+)/.+")
 _SUBNET_ID = re.compile(r"subnet-[0-9a-f]{8,17}")
 _TAG_KEY_LENGTH, _TAG_VALUE_LENGTH = 128, 256
-_ANYWHERE = ("0.0.0.0/0", "::/0")
+_ANYWHERE = "0.0.0.0/0"
 
 
 def one_network(s: Settings) -> Iterator[Fault]:
@@ -57,18 +67,21 @@ def zones(s: Settings) -> Iterator[Fault]:
     network = s.network
     where = path("network", "privateSubnets" if network.existing else "zones")
     names = network.zone_names
-    if len(set(names)) < 2 and (names or not network.existing):
+    distinct = list(dict.fromkeys(names))
+    if not names and network.existing:
+        return
+    another = next(zone for letter in "abcdf" if (zone := f"{s.region}{letter}") not in distinct)
+    if len(names) < MIN_ZONES:
         add = (
-            set_to(path("network", "privateSubnets", f"{s.region}b"), "subnet-0123456789abcdef0")
+            set_to(path("network", "privateSubnets", another), "subnet-0123456789abcdef0")
             if network.existing
-            else set_to(path("network", "zones", len(names)), f"{s.region}{'ab'[len(names) % 2]}")
+            else set_to(path("network", "zones", len(names)), another)
         )
         yield Fault(where, "a control plane needs at least two zones", add, list(names))
     for name, times in Counter(names).items():
         if times > 1:
-            yield Fault(
-                where, f"zone {name} stands in it {times} times", f"Keep {name} once, add another zone.", list(names)
-            )
+            fix = set_to(where, distinct if len(distinct) >= MIN_ZONES else [*distinct, another])
+            yield Fault(where, f"zone {name} stands in it {times} times", fix, list(names))
     for index, name in enumerate(names):
         at = path("network", "privateSubnets", name) if network.existing else path("network", "zones", index)
         if not re.fullmatch(rf"{re.escape(s.region)}[a-z]", name):
@@ -115,18 +128,18 @@ def address_range(s: Settings) -> Iterator[Fault]:
         else:
             yield Fault(at, "it does not start at the first address of its range", set_to(at, first), text)
         return
-    if not _LARGEST <= network.prefixlen <= _SMALLEST:
-        resized = ipaddress.IPv4Network((network.network_address, _LARGEST), strict=False)
+    if not LARGEST_VPC_PREFIX <= network.prefixlen <= SMALLEST_VPC_PREFIX:
+        resized = ipaddress.IPv4Network((network.network_address, LARGEST_VPC_PREFIX), strict=False)
         yield Fault(
             at,
-            f"a VPC takes /{_LARGEST} at most, and below /{_SMALLEST} its subnets have no room for nodes and pods",
+            f"a VPC takes /{LARGEST_VPC_PREFIX} at most, and below /{SMALLEST_VPC_PREFIX} its subnets have no room for nodes and pods",
             set_to(at, str(resized)),
             text,
         )
-    if not network.is_private:
-        yield Fault(
-            at, "it is a public range: addresses on the internet would be cut off", set_to(at, "10.20.0.0/16"), text
-        )
+    if not any(network.subnet_of(private) for private in PRIVATE_RANGES):
+        known = ", ".join(map(str, PRIVATE_RANGES))
+        why = f"it is not in a private range, {known}: other addresses would be cut off, or mean something else to EC2"
+        yield Fault(at, why, set_to(at, "10.20.0.0/16"), text)
 
 
 def endpoint(s: Settings) -> Iterator[Fault]:
@@ -149,17 +162,43 @@ def endpoint(s: Settings) -> Iterator[Fault]:
     for index, cidr in enumerate(e.public_cidrs):
         here = path("cluster", "endpoint", "publicCidrs", index)
         try:
-            ipaddress.ip_network(cidr)
+            known = ipaddress.ip_network(cidr)
         except ValueError:
             yield Fault(here, "it is not an address range", set_to(here, "<your address>/32"), cidr)
             continue
-        if cidr in _ANYWHERE and not e.allow_anywhere:
+        if known.version != 4:
+            why = "it is an IPv6 range, and EKS takes IPv4 ranges for the endpoint of an IPv4 cluster"
+            yield Fault(here, why, set_to(here, "<your IPv4 address>/32"), cidr)
+            continue
+        if any(known.subnet_of(range_) for range_ in _OF_NO_CLIENT):
+            why = "it is a private range, which EKS refuses: the public endpoint sees the address you have on the internet"
+            yield Fault(here, why, set_to(here, "<your address>/32"), cidr)
+        if cidr == _ANYWHERE and not e.allow_anywhere:
             yield Fault(
                 here,
                 "it opens the Kubernetes API to the whole internet",
                 f"{set_to(here, '<your address>/32')} (or, if it is meant, set {path('cluster', 'endpoint', 'allowAnywhere')} true)",
                 cidr,
             )
+
+
+def admins(s: Settings) -> Iterator[Fault]:
+    """Who administers the cluster is a role or a user of IAM, each once."""
+    for index, principal in enumerate(s.cluster.admins):
+        at = path("cluster", "admins", index)
+        if principal in s.cluster.admins[:index]:
+            yield Fault(
+                at, "it stands in the list already, and EKS takes one access entry for each", remove(at), principal
+            )
+        elif assumed := _ASSUMED.fullmatch(principal):
+            role = f"arn:{assumed[1]}:iam::{assumed[2]}:role/{assumed[3]}"
+            why = "it is a session of a role, which ends, and EKS lets in the role itself"
+            yield Fault(at, why, f"{set_to(at, role)} (with the role's path, if it has one)", principal)
+        elif not _ADMIN.fullmatch(principal):
+            why = (
+                "it must be the ARN of an IAM role or user; groups and the account's root are let in by no access entry"
+            )
+            yield Fault(at, why, set_to(at, "arn:aws:iam::123456789012:role/ops"), principal)
 
 
 def kubernetes_version(s: Settings) -> Iterator[Fault]:
@@ -181,15 +220,25 @@ def log_retention(s: Settings) -> Iterator[Fault]:
 def tags(s: Settings) -> Iterator[Fault]:
     """Tags AWS takes, and none that make a second security group the cluster's."""
     for key, value in s.tags.items():
-        at = path("tags", key)
-        if key.startswith("kubernetes.io/cluster/"):
-            why = "this tag on the EFA security group too makes load balancers refuse the nodes: one group may carry it"
-            yield Fault(at, why, remove(at))
-        elif key.lower().startswith("aws:"):
-            yield Fault(at, "AWS keeps keys that start with aws: for itself", remove(at))
-        elif not 1 <= len(key) <= _TAG_KEY_LENGTH or len(value) > _TAG_VALUE_LENGTH:
-            why = f"a key has 1 to {_TAG_KEY_LENGTH} characters and a value at most {_TAG_VALUE_LENGTH}"
-            yield Fault(at, why, "Shorten it.")
+        yield from _tag(path("tags", key), key, value)
+
+
+def default_tags(value: Any) -> Iterator[Fault]:
+    """The same of ``aws:defaultTags``; whether it has the form of one, the provider tells."""
+    block: Any = cast("dict[str, Any]", value).get("tags") if isinstance(value, dict) else None
+    for key, text in cast("dict[str, Any]", block).items() if isinstance(block, dict) else ():
+        yield from _tag(path("defaultTags", "tags", key, namespace="aws"), key, str(text))
+
+
+def _tag(at: str, key: str, value: str) -> Iterator[Fault]:
+    if key.startswith(CLUSTER_TAG_PREFIX):
+        why = "this tag on the EFA security group too makes load balancers refuse the nodes: one group may carry it"
+        yield Fault(at, why, remove(at))
+    elif key.lower().startswith("aws:"):
+        yield Fault(at, "AWS keeps keys that start with aws: for itself", remove(at))
+    elif not 1 <= len(key) <= _TAG_KEY_LENGTH or len(value) > _TAG_VALUE_LENGTH:
+        why = f"a key has 1 to {_TAG_KEY_LENGTH} characters and a value at most {_TAG_VALUE_LENGTH}"
+        yield Fault(at, why, "Shorten it.")
 
 
 RULES: Final = (
@@ -198,6 +247,7 @@ RULES: Final = (
     Rule(("network",), subnet_ids),
     Rule(("network",), address_range),
     Rule(("cluster.endpoint",), endpoint),
+    Rule(("cluster.admins",), admins),
     Rule(("cluster.kubernetesVersion",), kubernetes_version),
     Rule(("cluster.logRetentionDays",), log_retention),
     Rule(("tags",), tags),

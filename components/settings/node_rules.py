@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from components.choices import CapacityKind, UpgradeStrategy
-from components.node_budget import system_demand, system_node, worker_budget
+from components.faults import Fault, path, remove, set_to
+from components.node_budget import head_budget, heads_held, system_demand, system_node, worker_budget
 from components.quantities import mebibytes
-from components.settings.faults import Fault, path, remove, set_to
 from components.settings.models import Settings
 from components.settings.rules import Rule
 from policies.ray_efa_policies.instances import INSTANCE_TYPES, InstanceType
@@ -73,13 +73,14 @@ def zone_in_network(s: Settings) -> Iterator[Fault]:
 
 def capacity(s: Settings) -> Iterator[Fault]:
     """A reservation has its id, and an id has its kind."""
-    kind, reservation = s.gpu_nodes.capacity.kind, s.gpu_nodes.capacity.reservation_id
-    at = path("gpuNodes", "capacity", "reservationId")
-    if kind is CapacityKind.ON_DEMAND and reservation is not None:
+    reservation, at = s.gpu_nodes.capacity.reservation_id, path("gpuNodes", "capacity", "reservationId")
+    if (why := s.gpu_nodes.capacity.kind.contradiction(reservation)) is None:
+        return
+    if reservation is None:
+        yield Fault(at, why, set_to(at, "cr-0123456789abcdef0"))
+    else:
         fix = f"{set_to(path('gpuNodes', 'capacity', 'kind'), 'reservation')} (or {CapacityKind.CAPACITY_BLOCK})"
-        yield Fault(at, "capacity.kind is onDemand, which uses no reservation", fix, reservation)
-    if kind is not CapacityKind.ON_DEMAND and reservation is None:
-        yield Fault(at, f"capacity.kind is {kind}, which needs its id", set_to(at, "cr-0123456789abcdef0"))
+        yield Fault(at, why, fix, reservation)
 
 
 def enough_nodes(s: Settings) -> Iterator[Fault]:
@@ -105,7 +106,8 @@ def worker_fits(s: Settings) -> Iterator[Fault]:
     cpu, memory, shm = (path("service", "worker", name) for name in ("cpu", "memory", "shmSize"))
     memory_mib, shm_mib = mebibytes(worker.memory), mebibytes(worker.shm_size)
     if shm_mib >= memory_mib:
-        fix = set_to(shm, f"{max(memory_mib // 4, 1)}Mi")
+        quarter = memory_mib // 4
+        fix = set_to(shm, f"{quarter}Mi") if quarter else set_to(memory, f"{4 * shm_mib}Mi")
         yield Fault(
             shm,
             f"what lies in /dev/shm counts as memory of the worker, which has {worker.memory}",
@@ -151,6 +153,22 @@ def system_node_holds_the_head(s: Settings) -> Iterator[Fault]:
         yield Fault(at, why, set_to(at, "m7i.xlarge"), nodes.instance_type)
 
 
+def system_nodes_hold_a_second_head(s: Settings) -> Iterator[Fault]:
+    """An upgrade that makes a second cluster has room for its head as well."""
+    nodes = s.cluster.system_nodes
+    room = system_node(nodes.instance_type)
+    if s.service.upgrade_strategy is not UpgradeStrategy.NEW_CLUSTER or room is None:
+        return
+    # Where not even the first head fits, the rule above says so.
+    if heads_held(room, nodes.count) == 1:
+        at, count = path("service", "upgradeStrategy"), path("cluster", "systemNodes", "count")
+        why = (
+            f"an upgrade starts a second Ray head, of {head_budget()}, beside the first, and {nodes.count} x {nodes.instance_type} with "
+            f"{room} each hold one, with the operator and system pods"
+        )
+        yield Fault(at, why, f"{set_to(at, 'None')} (or set {count} to {nodes.count + 1})", "NewCluster")
+
+
 def accelerator_type(s: Settings) -> Iterator[Fault]:
     """Ray's label of the GPU, if asked for, is the one the nodes carry."""
     wanted, at, hardware = s.service.accelerator_type, path("service", "acceleratorType"), hardware_of(s)
@@ -176,5 +194,6 @@ RULES: Final = (
     Rule((*_TYPE, "service.worker"), worker_fits),
     Rule(("service.worker.cpu",), ray_cpus),
     Rule(("cluster.systemNodes",), system_node_holds_the_head),
+    Rule(("cluster.systemNodes", "service.upgradeStrategy"), system_nodes_hold_a_second_head),
     Rule((*_TYPE, "service.acceleratorType"), accelerator_type),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from components import versions
 from components.choices import CapacityKind
-from components.settings.faults import path
+from components.faults import path
 from components.settings.models import Settings
 
 PLACEHOLDER_RESERVATION: Final = "cr-0123456789abcdef0"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from components.settings.faults import Fault
+from components.faults import Fault
 from components.settings.models import Settings
 
 

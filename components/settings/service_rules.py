@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from components import versions
+from components.addon_values import OPERATOR_NAMESPACE, PLUGIN_NAMESPACE
+from components.defaults import READY_TIMEOUT_MINUTES
+from components.faults import Fault, path, set_to
 from components.images import REGISTRY_ACCOUNTS, default_image, unpinned, wrong_registry
 from components.quantities import release
-from components.settings.faults import Fault, path, set_to
 from components.settings.models import Settings
 from components.settings.rules import Rule
 
@@ -19,7 +21,7 @@ SHORTEST_READY_TIMEOUT: Final = 10
 
 _LONGEST_NAMESPACE = 63
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
-TAKEN_NAMESPACES: Final = ("default", "device-plugins", "kuberay-system")
+TAKEN_NAMESPACES: Final = ("default", PLUGIN_NAMESPACE, OPERATOR_NAMESPACE)
 """Namespaces that are there already: Kubernetes' own, besides all kube-*, and those of the add-ons."""
 
 
@@ -82,7 +84,7 @@ def ready_timeout(s: Settings) -> Iterator[Fault]:
         why = (
             f"pulling the image and loading the model takes longer; {SHORTEST_READY_TIMEOUT} at least, or 0 to not wait"
         )
-        yield Fault(at, why, set_to(at, 60), minutes)
+        yield Fault(at, why, set_to(at, READY_TIMEOUT_MINUTES), minutes)
 
 
 RULES: Final = (

@@ -7,14 +7,15 @@ that needs the whole stack, so it is a stack policy of its own: one name stays o
 from collections.abc import Iterator
 
 from . import efa_requests, privileges
-from .node_groups import NodeGroup, judge, labels, node_groups
+from .engine_groups import judged_groups, running_groups
+from .linked_groups import selects
+from .node_groups import judge, node_groups
 from .options import Options
 from .report import Finding, subject
-from .scope import INSTANCE_TYPE_LABELS, judged_groups, of_workload, required_labels
-from .stack import Resource, Stack, known_strings
+from .scope import Scope, of_workload
+from .stack import Resource, Stack
 from .tokens import RAY_KINDS
-from .values import UNKNOWN
-from .workloads import WorkerGroup, workload_of
+from .workloads import WorkerGroup, Workload, workload_of
 
 
 def check(stack: Stack, options: Options) -> Iterator[tuple[Resource, str, Finding]]:
@@ -23,9 +24,9 @@ def check(stack: Stack, options: Options) -> Iterator[tuple[Resource, str, Findi
     for resource in stack.kubernetes([("ray.io", kind) for kind in RAY_KINDS]) if groups else ():
         workload = workload_of(resource.token, resource.props)
         scope = of_workload(workload, options, resource.name) if workload else None
-        if workload is None or scope is None or scope.excluded or scope.reason:
+        if workload is None or scope is None or scope.excluded:
             continue
-        for worker in judged_groups(workload):
+        for worker in _left_alone(workload, scope):
             node_group = next((group for group in groups if selects(worker, group)), None)
             if node_group is None:
                 continue
@@ -34,18 +35,7 @@ def check(stack: Stack, options: Options) -> Iterator[tuple[Resource, str, Findi
                 yield resource, subject(workload.kind, resource.name, part), finding
 
 
-def selects(worker: WorkerGroup, group: NodeGroup) -> bool:
-    """Whether everything the worker demands of a node's labels is known, and the group's nodes carry all of it."""
-    carried = dict(labels(group.resource))
-    name = group.resource.props.get("nodeGroupName")
-    if isinstance(name, str):
-        carried["eks.amazonaws.com/nodegroup"] = name
-    types = known_strings(group.resource.given(group.fields.instance_types)) if group.fields.instance_types else []
-    types += [kind for template in group.templates if isinstance(kind := template.given("instanceType"), str)]
-    demanded = [item for item in required_labels(worker.pod) if not item[0].startswith(("kubernetes.io/", "topology."))]
-    return bool(demanded) and all(
-        any(kind in values for kind in types)
-        if key in INSTANCE_TYPE_LABELS
-        else carried.get(key, UNKNOWN) is not UNKNOWN and (not values or carried[key] in values)
-        for key, values in demanded
-    )
+def _left_alone(workload: Workload, scope: Scope) -> list[WorkerGroup]:
+    """Groups that the resource policies do not judge: in a workload of theirs, those that look like CPU groups."""
+    judged = judged_groups(workload)
+    return [group for group in running_groups(workload) if group not in judged] if scope.reason else judged

@@ -16,6 +16,8 @@ from .workloads import EFA_RESOURCE, WorkerGroup, says_efa
 _WHY: Final = "Without an EFA device libfabric falls back to TCP, with no error."
 _FIX: Final = f'Write "{EFA_RESOURCE}": "1" (or as many as the node has) under resources.limits.'
 _NUMBER: Final = re.compile(r"\+?(\d+(?:\.\d*)?|\.\d+)(?:[eE](\d{1,2}))?([kMGTPE]|[KMGTPE]i|m)?")
+_LARGEST: Final = Decimal(2**63 - 1)
+"""Kubernetes caps every quantity there."""
 _SUFFIXES: Final = {"": Decimal(1), "m": Decimal("0.001")} | {
     suffix: Decimal(base) ** power
     for power, letter in enumerate("KMGTPE", start=1)
@@ -27,11 +29,13 @@ def quantity(value: object) -> Decimal | None:
     """A Kubernetes quantity as a number, or None when it is none: 1, 1.0 and "1" are equal."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
+    if isinstance(value, int) and value > _LARGEST:
+        return _LARGEST
     found = _NUMBER.fullmatch(str(value))
     if not found:
         return None
     number, exponent, suffix = found.groups()
-    return Decimal(number) * Decimal(10) ** int(exponent or 0) * _SUFFIXES[suffix or ""]
+    return min(Decimal(number) * Decimal(10) ** int(exponent or 0) * _SUFFIXES[suffix or ""], _LARGEST)
 
 
 def check(group: WorkerGroup) -> list[Finding]:
@@ -53,7 +57,7 @@ def check(group: WorkerGroup) -> list[Finding]:
     if limit is None:
         return _without_limit(group, request, limit_path, request_path)
     amount = quantity(limit)
-    if amount is None or amount < 1 or amount % 1:
+    if amount is None or amount < 1 or amount != amount.to_integral_value():
         return [Finding(limit_path, shown(limit), f"It must be a whole number of at least 1. {_WHY}", _FIX)]
     if request is UNKNOWN:
         return [unknown(request_path, "Whether the request equals the limit")]
@@ -89,10 +93,23 @@ def _without_limit(group: WorkerGroup, request: object, limit_path: str, request
 
 
 def _claimed(group: WorkerGroup, claims: object, path: str) -> list[Finding]:
-    """A claim through dynamic resource allocation counts when its name, its template or its request says EFA."""
-    used = [at(claim, "name") for claim in sequence(claims)]
-    declared = [claim for claim in sequence(at(group.pod, "resourceClaims")) if at(claim, "name") in used]
-    if says_efa(claims) or says_efa(declared):
+    """A claim through dynamic resource allocation counts when the pod declares it, and its name or its template says EFA."""
+    of_pod = at(group.pod, "resourceClaims")
+    if of_pod is UNKNOWN or any(at(claim, "name") is UNKNOWN for claim in (*sequence(claims), *sequence(of_pod))):
+        return [unknown(path, "Whether the worker claims EFA")]
+    declared = {at(claim, "name"): claim for claim in sequence(of_pod)}
+    used = [(claim, at(claim, "name")) for claim in sequence(claims)]
+    undeclared = [name for _, name in used if name not in declared]
+    if undeclared:
+        return [
+            Finding(
+                path,
+                f"{shown(undeclared)}, which the pod does not declare",
+                f"Kubernetes refuses a pod whose container uses such a claim. {_WHY}",
+                f"Declare it under {group.pod_path}.resourceClaims, or request the device plugin's resource.",
+            )
+        ]
+    if any(says_efa([claim, declared[name]]) for claim, name in used):
         return []
     return [
         Finding(

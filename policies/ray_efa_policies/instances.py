@@ -3,10 +3,11 @@
 It stands in the pack because the pack must be self-contained; settings, components and the sandbox read it from here.
 
 Sources. GPUs, GPU memory, vCPU, memory, NVMe, EFA interfaces and network cards are EC2's own ``DescribeInstanceTypes``
-answers, as recorded in the PyPI package moto 5.2.5; a test compares every row with that record. Two columns are in no API:
+answers, as recorded in the PyPI package moto 5.2.5; a test compares every row with that record. Three facts are in no API:
 
 - ``gpudirect``: whether EFA reads and writes GPU memory itself. AWS gives it for P4d and later P types; G types go through
   host memory (aws/aws-ofi-nccl#547, ai-dynamo/nixl#901). p5.4xlarge is the exception named on AWS's EC2 P5 page.
+- ``compute_capability``: NVIDIA's list "CUDA GPU Compute Capability"; A10G is AWS's variant of the A10 there.
 - ``allocatable_memory_mib``: a careful floor of what the kubelet offers, see the property.
 """
 
@@ -23,6 +24,25 @@ _HUGE_PAGES_MIB_PER_VCPU = 110
 _KUBELET_RESERVED_MIB = 2_868
 # EC2 counts memory that firmware, kernel and hypervisor take before Linux sees it; nodes of this family offered 110-120 of 128 GiB.
 _VISIBLE_SHARE = 0.92
+
+
+# Of a GPU, not of an instance type: a row names its GPU, and so does the description of a type that has no row.
+_COMPUTE_CAPABILITIES: Mapping[str, float] = MappingProxyType(
+    {
+        "V100": 7.0,
+        "T4": 7.5,
+        "A100": 8.0,
+        "A10G": 8.6,
+        "L4": 8.9,
+        "L40S": 8.9,
+        "H100": 9.0,
+        "H200": 9.0,
+        "B200": 10.0,
+        "B300": 10.3,
+        "RTX PRO 4500": 12.0,
+        "RTX PRO Server 6000": 12.0,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +91,11 @@ class InstanceType:
     def allocatable_memory_mib(self) -> int:
         """A floor, in MiB, of the memory that pods may request on a node of this type with the NVIDIA AL2023 AMI."""
         return int(self.memory_mib * _VISIBLE_SHARE) - _HUGE_PAGES_MIB_PER_VCPU * self.vcpus - _KUBELET_RESERVED_MIB
+
+    @property
+    def compute_capability(self) -> float | None:
+        """The GPU's CUDA compute capability, such as 8.9, or None for a GPU that no type of the catalogue has."""
+        return _COMPUTE_CAPABILITIES.get(self.gpu_name)
 
     def interface_layout(self) -> tuple[NetworkInterface, ...]:
         """The interfaces a launch template needs to attach every EFA device of this type."""

@@ -12,6 +12,9 @@ from .values import UNKNOWN, at, mapping, sequence, shown
 
 NIXL: Final = "NixlConnector"
 BACKENDS: Final = ("LIBFABRIC",)
+_MULTI: Final = "MultiConnector"
+_MODULE: Final = "kv_connector_module_path"
+_VLLM: Final = "vllm."
 _EXTRA: Final = "kv_connector_extra_config"
 _WRITE: Final = f'Write kv_transfer_config["{_EXTRA}"] = {{"backends": ["LIBFABRIC"]}}.'
 _TCP: Final = "NIXL then uses UCX, and the KV cache moves at TCP speed with no error."
@@ -44,40 +47,53 @@ def judge(config: object, path: str, elsewhere: str = "") -> list[Finding]:
     connector = at(config, "kv_connector")
     if connector is UNKNOWN:
         return [unknown(f"{path}.kv_connector", "Which connector moves the KV cache")]
-    if connector == "MultiConnector":
+    if connector == _MULTI:
         return _judge_children(config, path)
     if connector != NIXL:
         return [_other_connector(connector, f"{path}.kv_connector")]
+    module = at(config, _MODULE)
+    if module is not None and not (isinstance(module, str) and module.startswith(_VLLM)):
+        return [_own_module(module, f"{path}.{_MODULE}")]
     wrong_level = f"{path}.backends" if "backends" in mapping(config) else elsewhere
     return _judge_backends(at(config, _EXTRA), f"{path}.{_EXTRA}", wrong_level)
 
 
 def _judge_children(config: object, path: str) -> list[Finding]:
+    nixl, findings = _children(config, path)
+    if nixl or findings:
+        return findings
+    return [
+        Finding(
+            f"{path}.{_EXTRA}.connectors",
+            "without a NixlConnector",
+            "The pack knows no other connector that moves a KV cache over EFA.",
+            "Add a NixlConnector child with LIBFABRIC, or check by hand what the children use.",
+            unverified=True,
+        )
+    ]
+
+
+def _children(config: object, path: str) -> tuple[bool, list[Finding]]:
+    """Whether NIXL is among the connectors of a MultiConnector, however deep, and the faults of those that are NIXL."""
     children_path = f"{path}.{_EXTRA}.connectors"
     children = at(config, _EXTRA, "connectors")
     if children is UNKNOWN or at(config, _EXTRA) is UNKNOWN:
-        return [unknown(children_path, "Which connectors move the KV cache")]
+        return False, [unknown(children_path, "Which connectors move the KV cache")]
     stray = f"{path}.{_EXTRA}.backends" if at(config, _EXTRA, "backends") is not None else ""
     findings: list[Finding] = []
     nixl = False
     for index, child in enumerate(sequence(children)):
-        name = at(child, "kv_connector")
+        name, child_path = at(child, "kv_connector"), f"{children_path}[{index}]"
         if name is UNKNOWN or child is UNKNOWN:
-            findings.append(unknown(f"{children_path}[{index}].kv_connector", "Which connector this is"))
+            findings.append(unknown(f"{child_path}.kv_connector", "Which connector this is"))
+        elif name == _MULTI:
+            inner, faults = _children(child, child_path)
+            nixl = nixl or inner
+            findings += faults
         elif name == NIXL:
             nixl = True
-            findings += judge(child, f"{children_path}[{index}]", stray)
-    if not nixl and not findings:
-        findings.append(
-            Finding(
-                children_path,
-                "without a NixlConnector",
-                "The pack knows no other connector that moves a KV cache over EFA.",
-                "Add a NixlConnector child with LIBFABRIC, or check by hand what the children use.",
-                unverified=True,
-            )
-        )
-    return findings
+            findings += judge(child, child_path, stray)
+    return nixl, findings
 
 
 def _other_connector(connector: object, path: str) -> Finding:
@@ -88,6 +104,16 @@ def _other_connector(connector: object, path: str) -> Finding:
         shown(connector),
         "Only NixlConnector is known to move the KV cache over EFA; what this one uses cannot be verified here.",
         f'Write "kv_connector": "{NIXL}", or check by hand what it uses.',
+        unverified=True,
+    )
+
+
+def _own_module(module: object, path: str) -> Finding:
+    return Finding(
+        path,
+        shown(module),
+        f"vLLM then loads a {NIXL} of that module, and which backend that one takes cannot be verified here.",
+        "Leave it out to take vLLM's own, or check by hand what the module does.",
         unverified=True,
     )
 

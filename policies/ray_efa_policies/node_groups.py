@@ -18,6 +18,8 @@ GPU_MARKS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.present", "k8s.amazonaws.c
 """Keys of labels and taints that mark GPU nodes."""
 
 _GPU_TYPE = re.compile(r"(p|g|gr)\d+[a-z0-9-]*\..+")
+_CUSTOM_AMI = "CUSTOM"
+"""An image of one's own: it says nothing of GPUs. Every other type that is no GPU type makes no GPU nodes."""
 _GPU_AMI = re.compile(r"_(GPU|NVIDIA)(_|$)")
 
 
@@ -147,7 +149,8 @@ def judge(group: NodeGroup) -> Verdict:
         return Verdict(unknown="its instance type")
     if not types and ami is UNKNOWN:
         return Verdict(unknown="its amiType")
-    if not types and group.template_unseen:
+    named = isinstance(ami, str) and ami != _CUSTOM_AMI
+    if not types and group.template_unseen and not named:
         return Verdict(unknown="its launch template, which is not in this stack,")
     return Verdict()
 

@@ -26,8 +26,9 @@ WORKER_SCHEMA: Final[dict[str, dict[str, Any]]] = _COMMON | {
     "efaCapableTypes": {
         "type": "string",
         "enum": ["judge", "ignore"],
-        "default": "judge",
-        "description": "Whether selecting nodes by an instance type that can have EFA puts a worker in scope.",
+        "default": "ignore",
+        "description": "Whether selecting nodes by an instance type that can have EFA puts a worker in scope. Such nodes need not "
+        "have EFA interfaces; where the stack shows that they have, the worker is judged all the same.",
     },
 }
 
@@ -62,7 +63,7 @@ class Options:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     namespaces: Sequence[str] = ()
-    judge_efa_capable_types: bool = True
+    judge_efa_capable_types: bool = False
     efa_only: bool = False
     subnet_zones: Mapping[str, str] | None = None
     self_referencing: Sequence[str] = ()
@@ -76,7 +77,7 @@ class Options:
             include=_names(values.get("include")),
             exclude=_names(values.get("exclude")),
             namespaces=_names(values.get("namespaces")),
-            judge_efa_capable_types=values.get("efaCapableTypes") != "ignore",
+            judge_efa_capable_types=values.get("efaCapableTypes") == "judge",
             efa_only=values.get("scope") == "efa",
             subnet_zones={key: str(zone) for key, zone in mapping(values.get("subnetZones")).items()},
             self_referencing=_names(values.get("selfReferencing")),

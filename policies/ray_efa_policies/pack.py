@@ -6,10 +6,11 @@ from typing import Final
 from pulumi_policy import Policy, Severity
 
 from . import efa_nodes, efa_requests, karpenter, nixl_backend, privileges, security_groups, zones
+from .engine_groups import judged_groups
 from .options import GROUP_SCHEMA, SECURITY_GROUP_SCHEMA, WORKER_SCHEMA, Options
 from .policies import About, WorkerRule, stack_policies, worker_policies
 from .report import Finding, unknown
-from .scope import judged_groups, may_serve_kv_transfer, names_kv_transfer, of_workload, requests_efa
+from .scope import may_serve_kv_transfer, names_kv_transfer, of_workload, requests_efa
 from .values import UNKNOWN
 from .workloads import WorkerGroup, Workload
 

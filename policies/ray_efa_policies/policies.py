@@ -4,7 +4,7 @@ The SDK knows one level for a whole policy, so each policy has a companion, ``<n
 only where the policy's configuration says ``onUnknown: advisory``; otherwise the policy itself reports, and blocks.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from .proxies import plain
 from .report import Finding, subject
 from .scope import of_workload
 from .stack import Resource, Stack
-from .tokens import is_judged_in_stacks
+from .tokens import SECURITY_GROUPS, aws_type, is_judged_in_stacks, kubernetes_objects, may_be_ray
 from .values import UNKNOWN, mapping
 from .workloads import Workload, workload_of
 
@@ -107,7 +107,7 @@ class _Deferred:
 
 
 class _Seen:
-    """Kubernetes objects as the program gave them, by URN.
+    """Kubernetes objects as the program gave them, by URN, and which properties it gave of security groups.
 
     A stack policy is shown outputs, and in a first preview an object of a cluster that does not exist yet has none: the
     engine does not ask a provider whose kubeconfig is unknown (pulumi/pulumi pkg/resource/plugin/provider_plugin.go). The
@@ -116,11 +116,14 @@ class _Seen:
 
     def __init__(self) -> None:
         self._props: dict[str, Mapping[str, object]] = {}
+        self._inputs: dict[str, frozenset[str]] = {}
 
     def note(self, args: ResourceValidationArgs) -> None:
         """Keeps what a resource policy is shown of an object that a stack policy judges."""
         if is_judged_in_stacks(args.resource_type):
             self._props[args.urn] = mapping(plain(args.props))
+        if aws_type(args.resource_type) in SECURITY_GROUPS:
+            self._inputs[args.urn] = frozenset(mapping(plain(args.props)))
 
     def props(self, item: PolicyResource) -> Mapping[str, object]:
         """The properties of a resource of the stack; all unknown where nobody has seen any."""
@@ -128,6 +131,10 @@ class _Seen:
         if shown or not is_judged_in_stacks(item.resource_type):
             return shown
         return self._props.get(item.urn, _UNSEEN_OBJECT)
+
+    def inputs(self, urn: str) -> frozenset[str] | None:
+        """The names of what the program sets of a security group: outputs also hold what the provider reads back."""
+        return self._inputs.get(urn)
 
 
 _UNSEEN_OBJECT: Mapping[str, object] = {"metadata": UNKNOWN, "spec": UNKNOWN}
@@ -140,16 +147,21 @@ def worker_policies(about: About, rule: WorkerRule) -> list[Policy]:
 
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         _seen.note(args)
-        if workload_of(args.resource_type, {}) is None:
+        if not may_be_ray(args.resource_type):
             args.not_applicable("not a Ray workload")
-        workload = workload_of(args.resource_type, mapping(plain(args.props)))
         options = Options.read(plain(args.get_config()))
-        found = rule(workload, options, args.name) if workload else None
-        if workload is None or found is None:
-            scope = of_workload(workload, options, args.name) if workload else None
-            args.not_applicable(scope.why_not if scope else None)
-            return
-        labelled = ((args.urn, subject(workload.kind, args.name, part), finding) for part, finding in found)
+        labelled: list[tuple[str, str, Finding]] = []
+        reasons: list[str] = []
+        for token, body, place in kubernetes_objects(args.resource_type, mapping(plain(args.props))):
+            workload = workload_of(token, body)
+            if workload is None:
+                continue
+            found = rule(workload, options, args.name)
+            reasons += ["" if found is not None else of_workload(workload, options, args.name).why_not]
+            for part, finding in found or ():
+                labelled.append((args.urn, subject(workload.kind, args.name, part), finding.under(place)))
+        if all(reasons):
+            args.not_applicable(reasons[0] if reasons else "not a Ray workload")
         deferred.report(args.urn, options, labelled, report)
 
     def advise(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -167,7 +179,7 @@ def stack_policies(about: About, rule: StackRule) -> list[Policy]:
 
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
         options = Options.read(plain(args.get_config()))
-        stack = Stack(_resource(item) for item in args.resources)
+        stack = Stack(resource for item in args.resources for resource in _resources(item))
         found = ((resource.urn, label, finding) for resource, label, finding in rule(stack, options))
         deferred.report("", options, found, report)
 
@@ -180,7 +192,8 @@ def stack_policies(about: About, rule: StackRule) -> list[Policy]:
     ]
 
 
-def _resource(item: PolicyResource) -> Resource:
+def _resources(item: PolicyResource) -> Iterator[Resource]:
     sources = {name: tuple(source.urn for source in found) for name, found in item.property_dependencies.items()}
     parent = item.parent.urn if item.parent else ""
-    return Resource(item.resource_type, item.name, item.urn, _seen.props(item), sources, parent)
+    for token, props, _ in kubernetes_objects(item.resource_type, _seen.props(item)):
+        yield Resource(token, item.name, item.urn, props, sources, parent, _seen.inputs(item.urn))

@@ -24,7 +24,7 @@ def check(group: WorkerGroup) -> list[Finding]:
     for value, where in ((container, path), (at(container, "securityContext"), context_path)):
         if value is UNKNOWN:
             return [unknown(where, "Whether the worker is privileged")]
-    return [*_privileged(container, context_path), *_root(group, context_path)]
+    return [*_privileged(container, context_path), *_root(group, context_path), *_user_namespace(group)]
 
 
 def _privileged(container: object, path: str) -> list[Finding]:
@@ -52,6 +52,16 @@ def _privileged(container: object, path: str) -> list[Finding]:
             _FIX_PRIVILEGED,
         )
     ]
+
+
+def _user_namespace(group: WorkerGroup) -> list[Finding]:
+    """A user namespace maps the container's root to a user of no rights on the node."""
+    value, path = at(group.pod, "hostUsers"), f"{group.pod_path}.hostUsers"
+    if value is UNKNOWN and at(group.pod) is not UNKNOWN:
+        return [unknown(path, "Whether the worker's root is the node's root")]
+    if value is False or value == "false":
+        return [Finding(path, shown(value), f"Root is then nobody on the node. {_WHY_ROOT}", "Leave hostUsers out.")]
+    return []
 
 
 def _root(group: WorkerGroup, context_path: str) -> list[Finding]:

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import serve_config
+from .engine_groups import is_cpu_group, running_groups
 from .instances import INSTANCE_TYPES
 from .kv_transfer import NIXL
 from .options import Options
+from .placement import EFA_LABEL_PREFIX, INSTANCE_TYPE_LABELS, required_labels
 from .serve_config import PD_BUILDER
 from .values import UNKNOWN, at, mapping, sequence, strings
-from .workloads import EFA_RESOURCE, WorkerGroup, Workload, is_cpu_group, quantities, says_efa, takes_accelerators
+from .workloads import EFA_RESOURCE, WorkerGroup, Workload, quantities, says_efa
 
-INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-EFA_LABEL_PREFIX: Final = "vpc.amazonaws.com/efa"
 _KV_TRANSFER_WORDS: Final = (NIXL, PD_BUILDER)
 
 
@@ -95,18 +95,6 @@ def _names_efa_nodes(key: str, values: list[object], options: Options) -> bool:
     return key.startswith(EFA_LABEL_PREFIX) and "false" not in values
 
 
-def required_labels(pod: object) -> list[tuple[str, list[object]]]:
-    """The node labels a pod demands, with the values it accepts (none listed means any): selector and affinity."""
-    found = [(key, [value]) for key, value in mapping(at(pod, "nodeSelector")).items()]
-    node_affinity = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-    for term in sequence(at(pod, *node_affinity)):
-        for expression in sequence(at(term, "matchExpressions")):
-            key, operator = at(expression, "key"), at(expression, "operator")
-            if isinstance(key, str) and operator in ("In", "Exists"):
-                found.append((key, list(sequence(at(expression, "values")))))
-    return found
-
-
 def _hidden(workload: Workload) -> tuple[str, ...]:
     """Unknown values that would decide whether the workload is judged."""
     paths = list(workload.unknown_paths)
@@ -126,16 +114,10 @@ def _hidden(workload: Workload) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def judged_groups(workload: Workload) -> list[WorkerGroup]:
-    """The worker groups that count: all but CPU groups beside groups with GPUs. The head is never among them."""
-    if not any(takes_accelerators(group) for group in workload.groups):
-        return workload.groups
-    return [group for group in workload.groups if not is_cpu_group(group)]
-
-
 def may_serve_kv_transfer(workload: Workload) -> bool:
     """Whether a service whose applications are unknown could move a KV cache: something in it may have GPUs."""
-    return workload.patch or bool(workload.unknown_paths) or any(not is_cpu_group(group) for group in workload.groups)
+    groups = running_groups(workload)
+    return workload.patch or bool(workload.unknown_paths) or any(not is_cpu_group(workload, group) for group in groups)
 
 
 def transfer_texts(workload: Workload) -> list[tuple[str, str]]:

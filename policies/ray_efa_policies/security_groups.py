@@ -1,209 +1,163 @@
-"""Does every EFA interface carry a security group that lets all traffic in from itself and out to itself?
+"""Does every EFA interface carry security groups that let all traffic in from itself and out to itself?
 
 EFA traffic is no IP traffic: rules on address ranges never match it, not even an allow-all egress rule
 (gardener/gardener-extension-provider-aws#1832). EKS's own cluster security group has both rules from Kubernetes 1.33.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from itertools import combinations
 
+from .group_rules import WHY, cluster_group_fault, exchange, revoked
+from .interface_groups import (
+    FIX,
+    Candidate,
+    Carried,
+    EfaInterface,
+    carried,
+    default_clusters,
+    has_no_groups,
+    template_interfaces,
+)
+from .linked_groups import Linked, linked
 from .node_groups import EFA_INTERFACE_TYPES, NodeGroup, Template, node_groups
 from .options import Options
 from .report import Finding, listed, subject, unknown
-from .self_rules import SelfRules, self_rules
 from .stack import Resource, Stack, known_strings
-from .tokens import CLUSTERS, LAUNCH_TEMPLATES, NETWORK_INTERFACES, SECURITY_GROUPS
-from .values import UNKNOWN, at, sequence, shown
+from .tokens import LAUNCH_TEMPLATES, NETWORK_INTERFACES, SECURITY_GROUPS
+from .values import UNKNOWN, shown
 
-_WHY: Final = (
-    "EFA traffic is not IP: a rule on an address range never matches it, and the first transfer hangs or fails."
-)
-_FIX: Final = "Add ingress and egress rules with protocol -1 and the group itself as the peer, on a group that every EFA interface carries."
-_CLUSTER_GROUP_HAS_BOTH: Final = (1, 33)
+_Found = Iterator[tuple[Resource, str, Finding]]
 
 
-@dataclass(frozen=True)
-class EfaInterface:
-    """One EFA interface: whose it is, the top-level property it stands in, its path, and its groups as given."""
-
-    owner: Resource
-    property: str
-    path: str
-    groups: object
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A group that an interface carries or may carry; ``faults`` is empty for a good one."""
-
-    resource: Resource
-    label: str
-    faults: tuple[Finding, ...] = ()
-
-
-def check(stack: Stack, options: Options) -> Iterator[tuple[Resource, str, Finding]]:
+def check(stack: Stack, options: Options) -> _Found:
     """Faults of all EFA interfaces, each with the resource to blame and how a message names it; none is told twice."""
     told: set[tuple[str, str]] = set()
-    for resource, label, finding in _all(stack, options):
+    for resource, label, finding in (*_all(stack, options), *_apart(stack, options)):
         if (resource.urn, finding.path) not in told and not options.excludes(resource.name):
             told.add((resource.urn, finding.path))
             yield resource, label, finding
 
 
-def _all(stack: Stack, options: Options) -> Iterator[tuple[Resource, str, Finding]]:
+def _all(stack: Stack, options: Options) -> _Found:
     groups = node_groups(stack)
     for owner in stack.aws(LAUNCH_TEMPLATES):
         template = Template(owner)
-        interfaces = template.efa_interfaces()
-        prefix = "".join(f"{part}." for part in template.nested)
-        if interfaces is UNKNOWN:
-            yield (
-                owner,
-                subject("launch template", owner.name),
-                unknown(
-                    f"{prefix}networkInterfaces", "Whether the template has EFA interfaces and which groups they carry"
-                ),
-            )
+        if template.efa_interfaces() is UNKNOWN:
+            path = ".".join((*template.nested, "networkInterfaces"))
+            question = "Whether the template has EFA interfaces and which groups they carry"
+            yield owner, subject("launch template", owner.name), unknown(path, question)
             continue
         users = [group for group in groups if template in group.templates]
-        for index, item in interfaces if isinstance(interfaces, list) else ():
-            interface = _interface(template, index, item, prefix)
+        for interface in template_interfaces(template):
             yield from _judge(stack, options, interface, users)
     for owner in stack.aws(NETWORK_INTERFACES):
         if owner.given("interfaceType") in EFA_INTERFACE_TYPES:
-            groups_given = owner.given("securityGroups")
-            yield from _judge(stack, options, EfaInterface(owner, "securityGroups", "securityGroups", groups_given), [])
+            interface = EfaInterface(owner, "securityGroups", "securityGroups", owner.given("securityGroups"))
+            yield from _judge(stack, options, interface, [])
 
 
-def _interface(template: Template, index: int, item: object, prefix: str) -> EfaInterface:
-    groups = at(item, "groups") if template.nested else at(item, "securityGroups")
-    top_level = "securityGroupIds" if template.nested else "vpcSecurityGroupIds"
-    if not groups and groups is not UNKNOWN and template.given(top_level) is not None:
-        property_ = template.nested[0] if template.nested else top_level
-        return EfaInterface(template.resource, property_, f"{prefix}{top_level}", template.given(top_level))
-    field = "groups" if template.nested else "securityGroups"
-    path = f"{prefix}networkInterfaces[{index}].{field}"
-    return EfaInterface(template.resource, template.interfaces_property, path, groups)
+def _judge(stack: Stack, options: Options, interface: EfaInterface, users: list[NodeGroup]) -> _Found:
+    """An interface is good as soon as the groups it certainly carries let it reach itself."""
+    if has_no_groups(interface):
+        yield from _without_groups(stack, interface, users)
+        return
+    if _is_told(interface, options):
+        return
+    groups = carried(stack, interface)
+    if exchange(stack, groups.sure, groups.sure).present:
+        for resource in groups.sure:
+            if resource.aws in SECURITY_GROUPS:
+                label = subject("security group", resource.name, f"on an EFA interface of {interface.label}")
+                yield from ((resource, label, finding) for finding in revoked(stack, resource))
+        return
+    bad = [item for item in groups.possible if item.faults]
+    good = [item.label for item in groups.possible if not item.faults]
+    if good and min(groups.slots, len(groups.possible)) > len(bad):
+        return
+    if good:
+        yield interface.owner, interface.label, _ambiguous(interface, good, bad)
+        return
+    yield from _faults(interface, groups, bad)
 
 
-def _judge(
-    stack: Stack, options: Options, interface: EfaInterface, users: list[NodeGroup]
-) -> Iterator[tuple[Resource, str, Finding]]:
-    """An interface is good as soon as one group on it, certainly, has both rules."""
-    owner = interface.owner
-    label = subject("launch template" if owner.aws in LAUNCH_TEMPLATES else "network interface", owner.name)
-    hidden = sum(item is UNKNOWN for item in sequence(interface.groups))
-    known = known_strings(interface.groups)
-    if not hidden and not known and interface.groups is not UNKNOWN:
-        yield from _without_groups(stack, interface, users, label)
-        return
-    if any(identity in options.self_referencing for identity in known):
-        return
-    security_groups = stack.aws(SECURITY_GROUPS)
-    named = {identity: stack.by_identity(security_groups, identity, "id", "groupId") for identity in known}
-    certain = [_candidate(stack, resource) for resource in named.values() if resource]
-    cluster_groups = _cluster_groups(stack)
-    certain += [_cluster_candidate(cluster_groups[identity]) for identity in known if identity in cluster_groups]
-    foreign = [identity for identity in known if not named[identity] and identity not in cluster_groups]
-    possible = _possible(stack, interface) if hidden or interface.groups is UNKNOWN else []
-    possible = [item for item in possible if item.resource not in [other.resource for other in certain]]
-    bad = [item for item in possible if item.faults]
-    slots = len(possible) if interface.groups is UNKNOWN else hidden
-    if any(not item.faults for item in certain) or (possible and min(slots, len(possible)) > len(bad)):
-        return
-    if len(possible) > len(bad):
-        good = [item.label for item in possible if not item.faults]
-        yield owner, label, _ambiguous(interface, good, bad)
-        return
-    faulty = [*certain, *bad]
+def _faults(interface: EfaInterface, groups: Carried, bad: list[Candidate]) -> _Found:
+    faulty = [*groups.certain, *bad]
     own = [item for item in faulty if item.resource.aws in SECURITY_GROUPS]
     for item in own or faulty:
         for finding in item.faults:
-            yield item.resource, f"{item.label}, on an EFA interface of {label}", finding
-    if foreign or not faulty:
-        yield owner, label, _outside(interface, foreign, certain_fault=bool(own))
+            yield item.resource, f"{item.label}, on an EFA interface of {interface.label}", finding
+    if groups.foreign or not faulty:
+        yield interface.owner, interface.label, _outside(interface, groups.foreign, certain_fault=bool(own))
 
 
-def _candidate(stack: Stack, resource: Resource) -> Candidate:
-    rules = self_rules(stack, resource)
-    return Candidate(resource, subject("security group", resource.name), tuple(_faults(rules)))
+def _is_told(interface: EfaInterface, options: Options) -> bool:
+    return any(identity in options.self_referencing for identity in known_strings(interface.groups))
 
 
-def _faults(rules: SelfRules) -> Iterator[Finding]:
-    for direction, state in (("ingress", rules.ingress), ("egress", rules.egress)):
-        way = "from" if direction == "ingress" else "to"
-        if state.unknown:
-            yield unknown(direction, f"Whether the group allows all traffic {way} itself")
-        elif not state.present:
-            near = f" ({state.near_miss})" if state.near_miss else ""
-            yield Finding(direction, f"without a rule for all traffic {way} the group itself{near}", _WHY, _FIX)
-
-
-def _possible(stack: Stack, interface: EfaInterface) -> list[Candidate]:
-    """The groups that the unknown ids may be: security groups they came from, and the cluster's own group."""
-    sources = stack.sources(interface.owner, interface.property)
-    found = [_candidate(stack, source) for source in sources if source.aws in SECURITY_GROUPS]
-    clusters = [cluster for source in sources if (cluster := _cluster_behind(stack, source))]
-    return found + [_cluster_candidate(cluster) for cluster in {item.urn: item for item in clusters}.values()]
-
-
-def _cluster_groups(stack: Stack) -> dict[str, Resource]:
-    """The clusters of the stack by the id of their own security group, where that is known already."""
-    found = ((at(item.props, "vpcConfig", "clusterSecurityGroupId"), item) for item in stack.aws(CLUSTERS))
-    return {identity: item for identity, item in found if isinstance(identity, str)}
-
-
-def _cluster_candidate(cluster: Resource) -> Candidate:
-    finding = _cluster_group(cluster)
-    label = subject("cluster security group of EKS cluster", cluster.name)
-    return Candidate(cluster, label, (finding,) if finding else ())
-
-
-def _cluster_behind(stack: Stack, source: Resource) -> Resource | None:
-    """The EKS cluster that a resource is, or that a component (``eks:index:Cluster``) holds."""
-    if source.aws in CLUSTERS:
-        return source
-    if source.aws[0] in ("aws", "aws-native", "kubernetes", "pulumi"):
-        return None
-    for cluster in stack.aws(CLUSTERS):
-        parent = cluster.parent
-        for _ in range(16):
-            if parent == source.urn:
-                return cluster
-            parent = next((item.parent for item in stack.by_urn([parent])), "")
-    return None
-
-
-def _cluster_group(cluster: Resource) -> Finding | None:
-    version = cluster.props.get("version")
-    parts = version.split(".") if isinstance(version, str) else []
-    if len(parts) < 2 or not all(part.isdecimal() for part in parts[:2]):
-        return unknown("version", "Whether the cluster's own security group has both rules (from Kubernetes 1.33)")
-    if (int(parts[0]), int(parts[1])) >= _CLUSTER_GROUP_HAS_BOTH:
-        return None
-    return Finding(
-        "version",
-        shown(version),
-        f"Before Kubernetes 1.33 the cluster security group lacks egress to itself. {_WHY}",
-        "Add a security group of your own with both rules to the EFA interfaces, or upgrade the cluster.",
-    )
-
-
-def _without_groups(
-    stack: Stack, interface: EfaInterface, users: list[NodeGroup], label: str
-) -> Iterator[tuple[Resource, str, Finding]]:
+def _without_groups(stack: Stack, interface: EfaInterface, users: list[NodeGroup]) -> _Found:
     """Without groups of its own an interface gets EKS's cluster group, or the VPC's default one outside EKS."""
-    managed = [user for user in users if user.fields.default_is_cpu]
-    sources = [source for user in managed for source in stack.sources(user.resource, "clusterName")]
-    clusters = [cluster for source in sources if (cluster := _cluster_behind(stack, source))] or stack.aws(CLUSTERS)
-    if managed and clusters and not any(_cluster_group(cluster) for cluster in clusters):
+    clusters = default_clusters(stack, users)
+    if clusters and not any(cluster_group_fault(cluster) for cluster in clusters):
         return
+    finding = Finding(interface.path, "missing", f"The interface then gets a default group. {WHY}", FIX)
+    yield interface.owner, interface.label, finding
+
+
+def _apart(stack: Stack, options: Options) -> _Found:
+    """Faults between node groups that one workload runs on: each may be sound, and the two still not reach each other."""
+    for link in linked(stack):
+        for left, right in combinations(link.node_groups, 2):
+            pairs = ((one, other) for one in _sound(stack, options, left) for other in _sound(stack, options, right))
+            for one, other in pairs:
+                if one.owner != other.owner:
+                    yield from _between(stack, options, link, (one, left), (other, right))
+
+
+def _sound(stack: Stack, options: Options, group: NodeGroup) -> list[EfaInterface]:
+    """The EFA interfaces of a node group with which nothing is wrong by themselves."""
+    found = [interface for template in group.templates for interface in template_interfaces(template)]
+    return [
+        item for item in found if not any(not fault.unverified for _, _, fault in _judge(stack, options, item, [group]))
+    ]
+
+
+def _between(
+    stack: Stack,
+    options: Options,
+    link: Linked,
+    left: tuple[EfaInterface, NodeGroup],
+    right: tuple[EfaInterface, NodeGroup],
+) -> _Found:
+    (one, one_group), (other, other_group) = left, right
+    common = set(known_strings(one.groups)) & set(known_strings(other.groups))
+    if not common.isdisjoint(options.self_referencing):
+        return
+    hers, his = _resources(stack, one, one_group), _resources(stack, other, other_group)
+    state = exchange(stack, hers.sure, his.sure)
+    # A group that may be on both, and lets itself through, is not held against them: each interface was judged for that.
+    shared = {item.resource.urn for item in hers.possible if not item.faults}
+    if state.present or any(item.resource.urn in shared for item in his.possible if not item.faults):
+        return
+    partners = f"launch template '{one.owner.name}' of node group '{one_group.resource.name}'"
+    open_ends = [item for item in (hers, his) if item.foreign or (item.hidden and not item.possible)]
     yield (
-        interface.owner,
-        label,
-        Finding(interface.path, "missing", f"The interface then gets a default group. {_WHY}", _FIX),
+        other.owner,
+        other.label,
+        Finding(
+            other.path,
+            f"without a group that {partners} has too, and without rules between the two",
+            f"{link.subject} runs on both node groups. {WHY}",
+            "Give the EFA interfaces of both one security group in common, with all traffic from and to itself.",
+            unverified=state.unknown or bool(open_ends),
+        ),
     )
+
+
+def _resources(stack: Stack, interface: EfaInterface, group: NodeGroup) -> Carried:
+    if not has_no_groups(interface):
+        return carried(stack, interface)
+    clusters = [Candidate(cluster, "") for cluster in default_clusters(stack, [group])]
+    return Carried(clusters, [], 0, [], hidden=False)
 
 
 def _ambiguous(interface: EfaInterface, good: list[str], bad: list[Candidate]) -> Finding:
@@ -222,6 +176,6 @@ def _outside(interface: EfaInterface, foreign: list[str], certain_fault: bool) -
         f"{shown(foreign)}, not in this stack" if foreign else "from outside this stack",
         "Whether that group allows all traffic from and to itself cannot be "
         + ("seen, and no other group on the interface does." if certain_fault else "seen."),
-        f"{_FIX} If it has both rules already, list its id in the policy's selfReferencing.",
+        f"{FIX} If it has both rules already, list its id in the policy's selfReferencing.",
         unverified=True,
     )

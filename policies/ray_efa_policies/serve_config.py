@@ -1,5 +1,6 @@
 """Reads a Ray Serve configuration: the YAML text of ``serveConfigV2``, its applications, roles and environments."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ PD_BUILDER: Final = "build_pd_openai_app"
 """Ray's builder of a prefill/decode application; it demands a kv_transfer_config on both roles (Ray 2.58 sources)."""
 
 ROLES: Final = ("prefill", "decode")
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_RAYS_OWN: Final = ("CPU", "GPU", "memory", "object_store_memory")
+_RAYS_OWN_PREFIXES: Final = ("node:", "accelerator_type:")
 _MAX_NODES: Final = 100_000
 _MAX_DEPTH: Final = 64
 
@@ -65,12 +69,25 @@ def parse(text: object) -> ServeConfig:
     Args:
         text: the property as the program gives it; UNKNOWN is the caller's matter.
     """
+    found = parse_mapping(text)
+    root = mapping(found.tree)
+    if not found.reason and not sequence(root.get("applications")) and "import_path" not in root:
+        return ServeConfig(tree=root, reason="a mapping without a list 'applications'")
+    return found
+
+
+def parse_mapping(text: object) -> ServeConfig:
+    """Parses a YAML text that KubeRay takes for a mapping, as KubeRay does: JSON, or the first YAML document.
+
+    KubeRay reads with ``sigs.k8s.io/yaml``. Where that one sees other values than PyYAML, there is a tree and a reason.
+    """
     if text is None:
         return ServeConfig(reason="missing")
     if not isinstance(text, str):
         return ServeConfig(reason="not a string")
     try:
-        tree = _unfolded(yaml.safe_load(text), [0], 0)
+        value, reason = _loaded(text)
+        tree = _unfolded(value, [0], 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         return ServeConfig(reason="not YAML" + (f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""))
@@ -80,10 +97,57 @@ def parse(text: object) -> ServeConfig:
         return ServeConfig(reason="empty")
     if not isinstance(tree, Mapping):
         return ServeConfig(reason="YAML, but not a mapping")
-    root = mapping(cast("object", tree))
-    if not sequence(root.get("applications")) and "import_path" not in root:
-        return ServeConfig(tree=root, reason="a mapping without a list 'applications'")
-    return ServeConfig(tree=root)
+    return ServeConfig(tree=mapping(cast("object", tree)), reason=reason)
+
+
+def _loaded(text: str) -> tuple[object, str]:
+    try:
+        return json.loads(text), ""  # JSON may be indented with tabs, which PyYAML refuses
+    except ValueError:
+        pass
+    loader = yaml.SafeLoader(text)
+    try:
+        if not loader.check_node():
+            return None, ""
+        node = cast("yaml.Node", loader.get_node())
+        reason = _read_differently(node, set())
+        return cast("object", loader.construct_document(node)), reason  # pyright: ignore[reportUnknownMemberType]
+    finally:
+        loader.dispose()
+
+
+def _read_differently(node: yaml.Node, seen: set[int]) -> str:
+    """Where a ``<<`` follows a key that it brings, too: Go's parser takes the later one, PyYAML the explicit one."""
+    if id(node) in seen:
+        return ""
+    seen.add(id(node))
+    children: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        before: set[str] = set()
+        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            if key.tag == _MERGE and not before.isdisjoint(_merged_keys(value, set())):
+                return f"YAML that parsers read differently (line {key.start_mark.line + 1}: '<<' after a key that it also sets)"
+            if key.tag != _MERGE:
+                before.add(str(key.value))
+            children += [key, value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = cast("list[yaml.Node]", node.value)
+    return next((reason for child in children if (reason := _read_differently(child, seen))), "")
+
+
+def _merged_keys(node: yaml.Node, seen: set[int]) -> set[str]:
+    """The keys that a ``<<`` brings: of a mapping, of each mapping in a list, and of what these merge in their turn."""
+    if id(node) in seen:
+        return set()
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        return {key for item in cast("list[yaml.Node]", node.value) for key in _merged_keys(item, seen)}
+    if not isinstance(node, yaml.MappingNode):
+        return set()
+    found: set[str] = set()
+    for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+        found |= _merged_keys(value, seen) if key.tag == _MERGE else {str(key.value)}
+    return found
 
 
 def _unfolded(node: object, count: list[int], depth: int) -> object:
@@ -125,6 +189,23 @@ def llm_configs(application: Application) -> list[LlmConfig]:
         if value is not None:
             listed.append(LlmConfig(key.removesuffix("_config"), f"{path}.{key}", value, required=False))
     return listed
+
+
+def asked_resources(config: LlmConfig) -> set[str]:
+    """The names of the custom resources that an LLMConfig's engines ask of the Ray nodes they run on."""
+    placement = at(config.value, "placement_group_config")
+    bundles = [
+        at(placement, "bundle_per_worker"),
+        *sequence(at(placement, "bundles")),
+        at(config.value, "resources_per_bundle"),
+        at(config.value, "deployment_config", "ray_actor_options", "resources"),
+    ]
+    named = {(name, str(amount)) for bundle in bundles for name, amount in mapping(bundle).items()}
+    return {
+        name
+        for name, amount in named
+        if name not in _RAYS_OWN and not name.startswith(_RAYS_OWN_PREFIXES) and amount not in ("0", "0.0")
+    }
 
 
 def environment(config: LlmConfig, application: Application) -> Mapping[str, object]:

@@ -43,6 +43,8 @@ class Resource:
     props: Mapping[str, object]
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     parent: str = ""
+    inputs: frozenset[str] | None = None
+    """The names of the properties that the program itself sets, where that was seen."""
 
     @cached_property
     def aws(self) -> tuple[str, str, str]:

@@ -6,8 +6,11 @@ every version, as custom resources, as typed classes and as patches (``RayServic
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from .values import at, mapping, sequence
 
 
 class KubernetesType(NamedTuple):
@@ -111,6 +114,7 @@ NODE_POOLS: Final = {
 
 NODE_CLASSES: Final = {("karpenter.k8s.aws", "EC2NodeClass"), ("eks.amazonaws.com", "NodeClass")}
 
+_CUSTOM_RESOURCE = re.compile(r"kubernetes:apiextensions\.k8s\.io(?:/\w+)?:CustomResource(?P<patch>Patch)?")
 _KUBERNETES = re.compile(r"kubernetes:(?P<group>[^/:]+)/(?P<version>[^:]+):(?P<kind>\w+?)(?P<patch>Patch)?")
 
 
@@ -127,16 +131,41 @@ def kubernetes_type(token: str) -> KubernetesType | None:
     return KubernetesType(found["group"], found["version"], found["kind"], bool(found["patch"])) if found else None
 
 
+def kubernetes_objects(token: str, body: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object], str]]:
+    """The Kubernetes objects that a resource stands for: token, body, and where in the resource the body stands.
+
+    A resource is itself but for two spellings: the SDK's bare class ``CustomResource``, whose body says what it is, and a
+    list such as ``RayServiceList``, which is its items.
+    """
+    bare = _CUSTOM_RESOURCE.fullmatch(token)
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if bare and isinstance(version, str) and isinstance(kind, str):
+        token = f"kubernetes:{version}:{kind}{bare['patch'] or ''}"
+    item_token = token.removesuffix("List")
+    if item_token != token and ray_kind(item_token):
+        for index, item in enumerate(sequence(at(body, "items"))):
+            yield item_token, mapping(item), f"items[{index}]."
+    else:
+        yield token, body, ""
+
+
 def ray_kind(token: str) -> str | None:
     """The Ray kind of a token in any version, as object or patch, or None."""
     found = kubernetes_type(token)
     return found.kind if found and found.group == "ray.io" and found.kind in RAY_KINDS else None
 
 
+def may_be_ray(token: str) -> bool:
+    """Whether a resource may stand for Ray objects: by its token, as a list of them, or as a bare custom resource."""
+    return ray_kind(token.removesuffix("List")) is not None or _CUSTOM_RESOURCE.fullmatch(token) is not None
+
+
 def is_judged_in_stacks(token: str) -> bool:
     """Whether a token is one of the Kubernetes kinds that policies on whole stacks look at."""
+    if may_be_ray(token):
+        return True
     found = kubernetes_type(token)
     if found is None:
         return False
     key = (found.group, found.kind)
-    return key in NODE_POOLS or key in NODE_CLASSES or ray_kind(token) is not None
+    return key in NODE_POOLS or key in NODE_CLASSES

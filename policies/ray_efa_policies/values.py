@@ -25,7 +25,8 @@ UNKNOWN: Final = Unknown()
 
 _EMPTY: Final[Mapping[str, object]] = {}
 # What may be echoed in a message: identifiers, versions, paths. Anything else could be a secret in the wrong place.
-_PRINTABLE = re.compile(r"[\w.:/@+-]{1,48}")
+_LONGEST: Final = 48
+_PRINTABLE = re.compile(rf"[\w.:/@+-]{{1,{_LONGEST}}}")
 
 
 def mapping(value: object) -> Mapping[str, object]:
@@ -77,6 +78,8 @@ def shown(value: object) -> str:
         return "not known yet"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return "a number that is not shown here"
     if isinstance(value, int | float):
         return f"{value:g}" if isinstance(value, float) else str(value)
     if isinstance(value, str):

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import serve_config
-from .serve_config import ServeConfig
+from .serve_config import Application, LlmConfig, ServeConfig
 from .tokens import RAY_KINDS, kubernetes_type, ray_kind
-from .values import UNKNOWN, at, mapping, sequence, strings
+from .values import UNKNOWN, at, sequence, strings
 
+SERVE_PATH = "spec.serveConfigV2"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 """The extended resource of AWS's EFA device plugin."""
 
-# The word, not the letters: a claim template called "gpu-default" is about something else.
-_EFA_WORD = re.compile(r"(?<![a-z])efas?(?![a-z])", re.IGNORECASE)
-
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore")
-_GPU_PREFIX = "nvidia.com/"  # MIG slices: nvidia.com/mig-1g.10gb
+# The word, not the letters: a claim template called "gpu-default" is about something else, and "no-efa" says the contrary.
+_EFA_WORD = re.compile(
+    r"(?<![a-z])(?<!\bno[-_. ])(?<!\bnon[-_. ])(?<!\bnot[-_. ])(?<!\bwithout[-_. ])efas?(?![a-z])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,25 @@ class Workload:
         return serve_config.parse(self.serve_text)
 
     @cached_property
+    def applications(self) -> list[Application]:
+        """The applications of the Serve configuration, as far as they can be seen."""
+        return [] if self.serve_text is UNKNOWN else serve_config.applications(self.serve.tree)
+
+    @cached_property
+    def llm_configs(self) -> list[tuple[LlmConfig, Application]]:
+        """The LLMConfigs of all applications, each with its application."""
+        return [(config, app) for app in self.applications for config in serve_config.llm_configs(app)]
+
+    @property
+    def job_path(self) -> tuple[str, ...]:
+        """Where its job is described: the fields ``entrypoint``, ``runtimeEnvYAML``; empty for a kind without one."""
+        return RAY_KINDS[self.kind].job
+
+    def job(self, name: str) -> object:
+        """A field of its job; None for a kind without one."""
+        return at(self.body, *self.job_path, name) if self.job_path else None
+
+    @cached_property
     def groups(self) -> list[WorkerGroup]:
         """Its worker groups, without those that are unknown as a whole."""
         path = f"{self.cluster_path}.workerGroupSpecs"
@@ -142,28 +161,3 @@ def quantities(container: object, resource: str) -> list[object]:
 def says_efa(tree: object) -> bool:
     """Whether any text in a resource claim, or in what it refers to by name, says EFA."""
     return any(_EFA_WORD.search(text) for text in strings(tree))
-
-
-def takes_accelerators(group: WorkerGroup) -> bool:
-    """Whether the group's Ray container asks for GPUs or their like, or its Ray start parameters promise some."""
-    for kind in ("limits", "requests"):
-        for resource, amount in mapping(at(group.container, "resources", kind)).items():
-            is_gpu = resource in GPU_RESOURCES or resource.startswith(_GPU_PREFIX) or resource == EFA_RESOURCE
-            if is_gpu and str(amount) != "0":
-                return True
-    promised = at(group.value, "rayStartParams", "num-gpus")
-    return promised is not None and str(promised) != "0"
-
-
-def is_cpu_group(group: WorkerGroup) -> bool:
-    """Whether the group certainly runs no engine: its container states its resources, and no GPU is among them.
-
-    A container that states none, or is privileged, may still see every GPU of its node.
-    """
-    resources = at(group.container, "resources")
-    stated = [mapping(at(resources, kind)) for kind in ("limits", "requests")]
-    unseen = any(at(resources, kind) is UNKNOWN for kind in ("limits", "requests"))
-    privileged = at(group.container, "securityContext", "privileged")
-    if unseen or not any(stated) or privileged is True or privileged is UNKNOWN or at(resources, "claims"):
-        return False
-    return not takes_accelerators(group)

@@ -26,6 +26,13 @@ def test_a_row_of_the_catalogue_is_what_ec2_says(recorded, name):
     assert row.network_cards == network["MaximumNetworkCards"]
 
 
+@pytest.mark.parametrize("name", INSTANCE_TYPES)
+def test_the_compute_capability_of_every_gpu_is_known(name):
+    capability = INSTANCE_TYPES[name].compute_capability
+    assert capability is not None
+    assert (capability < 8.0) == (INSTANCE_TYPES[name].gpu_name in {"T4", "V100"})
+
+
 def test_every_nvidia_type_with_efa_is_in_the_catalogue(recorded):
     known = {
         name

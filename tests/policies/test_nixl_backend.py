@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.policies import samples
 from tests.policies.analyzer import UNKNOWN, Diagnostic, Resource, secret
@@ -359,4 +360,187 @@ def test_a_word_in_a_comment_does_not_put_a_service_in_scope(preview):
     service = samples.ray_service(serveConfigV2=text)
     for index in (0, 1):
         samples.container(service, index)["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    assert preview([service]) == []
+
+
+def test_a_connector_deep_inside_multi_connectors_is_judged(preview):
+    def nested(child: dict[str, Any]) -> dict[str, Any]:
+        inner = {"kv_connector": "MultiConnector", "kv_connector_extra_config": {"connectors": [child]}}
+        return {"kv_connector": "MultiConnector", "kv_connector_extra_config": {"connectors": [inner]}}
+
+    assert preview([multi(nested(samples.transfer("kv_both")))]) == []
+    (message,) = messages(preview([multi(nested({"kv_connector": "NixlConnector"}))]))
+    deep = "connectors[1].kv_connector_extra_config.connectors[0].kv_connector_extra_config.connectors[0]"
+    assert f"{deep}.kv_connector_extra_config.backends is missing." in message
+
+
+def test_a_connector_of_ones_own_module_cannot_be_verified(preview):
+    tree = samples.serve_tree()
+    transfers(tree)[0]["kv_connector_module_path"] = "acme.connectors"
+    service = samples.ray_service(tree)
+    (message,) = messages(preview([service]))
+    assert "kv_connector_module_path is 'acme.connectors'. vLLM then loads a NixlConnector of that module" in message
+    assert preview([service], {POLICY: {"onUnknown": "advisory"}})[0].level == "advisory"
+    transfers(tree)[0]["kv_connector_module_path"] = "vllm.distributed.kv_transfer.kv_connector.v1.nixl_connector"
+    assert preview([samples.ray_service(tree)]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(samples.serve_tree(), indent="\t"),
+        yaml.safe_dump(samples.serve_tree()) + "---\n",
+        "---\n" + yaml.safe_dump(samples.serve_tree()) + "---\nanother: document\n",
+    ],
+)
+def test_what_kuberay_can_read_passes(preview, text):
+    assert preview([samples.ray_service(serveConfigV2=text)]) == []
+
+
+def test_only_the_first_document_counts(preview):
+    tree = samples.serve_tree()
+    del transfers(tree)[0]["kv_connector_extra_config"]
+    text = f"{yaml.safe_dump(tree)}---\n{yaml.safe_dump(samples.serve_tree())}"
+    assert "backends is missing" in messages(preview([samples.ray_service(serveConfigV2=text)]))[0]
+
+
+MERGED = """
+bad: &bad
+  kv_transfer_config: {kv_connector: NixlConnector}
+more: &more {<<: *bad}
+applications:
+- name: llm
+  import_path: ray.serve.llm:build_pd_openai_app
+  args:
+    prefill_config: &role
+      model_loading_config: {model_id: m, model_source: org/m}
+      engine_kwargs:
+        kv_transfer_config: {kv_connector: NixlConnector, kv_connector_extra_config: {backends: [LIBFABRIC]}}
+        <<: *bad
+    decode_config: *role
+"""
+
+
+@pytest.mark.parametrize("merged", ["*bad", "*more", "[*bad]"])
+def test_a_merge_that_parsers_read_differently_is_a_violation(preview, merged):
+    text = MERGED.replace("        <<: *bad", f"        <<: {merged}")
+    (message,) = messages(preview([samples.ray_service(serveConfigV2=text)]))
+    assert "is YAML that parsers read differently (line 13: '<<' after a key that it also sets)." in message
+
+
+def test_a_merge_that_every_parser_reads_alike_passes(preview):
+    bad = "        <<: *bad\n"
+    first = MERGED.replace(bad, "").replace("      engine_kwargs:\n", f"      engine_kwargs:\n{bad}")
+    assert preview([samples.ray_service(serveConfigV2=first)]) == []
+    other = MERGED.replace(
+        "bad: &bad\n  kv_transfer_config: {kv_connector: NixlConnector}", "bad: &bad {dtype: bfloat16}"
+    )
+    assert preview([samples.ray_service(serveConfigV2=other)]) == []
+
+
+def job(runtime: object = None, env: bool = True, **spec: object) -> Resource:
+    found = ray_job(samples.transfer("kv_both"))
+    found.props["spec"] |= ({"runtimeEnvYAML": runtime} if runtime is not None else {}) | spec
+    if not env:
+        del found.props["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["env"]
+    return found
+
+
+def test_a_jobs_runtime_environment_overrides_its_containers(preview):
+    (message,) = messages(preview([job("env_vars: {FI_PROVIDER: tcp}")]))
+    assert "spec.runtimeEnvYAML: env_vars.FI_PROVIDER is 'tcp'. Only 'efa' makes libfabric fail" in message
+    assert preview([job("env_vars: {FI_PROVIDER: efa}", env=False)]) == []
+    assert preview([job("pip: [requests]")]) == []
+    assert len(messages(preview([job("pip: [requests]", env=False)]))) == 1
+
+
+@pytest.mark.parametrize("text", [UNKNOWN, "a: [", "- a"])
+def test_a_jobs_runtime_environment_that_cannot_be_read_is_no_proof(preview, text):
+    assert len(messages(preview([job(text)]))) == 1
+    assert preview([job(text)], {POLICY: {"onUnknown": "advisory"}})[0].level == "advisory"
+
+
+COMMANDS = {
+    "FI_PROVIDER=tcp vllm serve m": "sets FI_PROVIDER to 'tcp'",
+    "export FI_PROVIDER='tcp;ofi_rxm'; vllm serve m": "sets FI_PROVIDER to 'tcp'",
+    "FI_PROVIDER= vllm serve m": "sets FI_PROVIDER to an empty string",
+    """python -c 'import os; os.environ["FI_PROVIDER"] = "sockets"'""": "sets FI_PROVIDER to 'sockets'",
+    """x --runtime-env-json '{"env_vars": {"FI_PROVIDER": "tcp"}}'""": "sets FI_PROVIDER to 'tcp'",
+    "unset FI_PROVIDER; vllm serve m": "takes FI_PROVIDER out of the environment",
+    "env A=b -u FI_PROVIDER vllm serve m": "takes FI_PROVIDER out of the environment",
+    "env -i PATH=/bin vllm serve m": "takes FI_PROVIDER out of the environment",
+    "FI_PROVIDER=$OTHER vllm serve m": "sets FI_PROVIDER to what cannot be seen",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("place", ["entrypoint", "args", "command"])
+def test_a_command_that_overrides_the_provider_is_a_violation(preview, command, place):
+    found = job()
+    if place == "entrypoint":
+        found.props["spec"]["entrypoint"] = f"{command}; {found.props['spec']['entrypoint']}"
+    else:
+        container = found.props["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
+        container[place] = ["sh", "-c", command] if place == "command" else [command]
+    (message,) = messages(preview([found]))
+    assert f"{place} is a command that {COMMANDS[command]}." in message
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "FI_PROVIDER=efa vllm serve m",
+        'FI_PROVIDER="${FI_PROVIDER:-efa}" vllm serve m',
+        "env -i FI_PROVIDER=efa vllm serve m",
+        '[ "$FI_PROVIDER" = tcp ] && exit 1; echo ${FI_PROVIDER}',
+        "OTHER_FI_PROVIDER=tcp vllm serve m",
+        'python -c \'assert os.environ["FI_PROVIDER"] == "efa"\'',
+    ],
+)
+def test_a_command_that_leaves_the_provider_at_efa_passes(preview, command):
+    found = job()
+    found.props["spec"]["entrypoint"] = f"{command}; {found.props['spec']['entrypoint']}"
+    assert preview([found]) == []
+
+
+def test_an_entry_of_unknown_name_after_the_provider_may_override_it(preview):
+    service = samples.ray_service()
+    env = samples.container(service, 0)["env"]
+    env.insert(0, {"name": UNKNOWN, "value": "tcp"})
+    assert preview([service]) == []
+    env.append({"name": UNKNOWN, "value": "tcp"})
+    assert "containers[0].env is not known yet." in messages(preview([service]))[0]
+
+
+def test_a_job_on_a_cluster_from_elsewhere_has_workers_nobody_sees(preview):
+    found = job(clusterSelector={"ray.io/cluster": "shared"})
+    del found.props["spec"]["rayClusterSpec"]
+    (message,) = messages(preview([found]))
+    assert "spec.clusterSelector is a reference to another cluster." in message
+    found.props["spec"]["runtimeEnvYAML"] = "env_vars: {FI_PROVIDER: efa}"
+    assert preview([found]) == []
+
+
+@pytest.mark.parametrize("place", ["entrypoint", "args", "command"])
+def test_a_command_that_is_not_known_yet_may_move_a_kv_cache(preview, place):
+    found = job(entrypoint="python train.py")
+    assert preview([found]) == []
+    spec = found.props["spec"]
+    container = spec["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
+    (spec if place == "entrypoint" else container)[place] = UNKNOWN if place == "entrypoint" else ["sh", UNKNOWN]
+    (message,) = messages(preview([found]))
+    assert f"{place} is not known yet. Whether NIXL moves a KV cache" in message
+
+
+def test_each_role_may_be_covered_in_its_own_way_where_ray_keeps_them_apart(preview):
+    tree = samples.serve_tree()
+    args(tree)["prefill_config"]["runtime_env"] = {"env_vars": {"FI_PROVIDER": "efa"}}
+    service = samples.ray_service(tree)
+    del samples.container(service, 0)["env"]
+    # A group's name keeps no engine away: Ray may place decode on it.
+    assert "workerGroupSpecs[0]" in messages(preview([service]))[0]
+    for index, role in enumerate(("prefill", "decode")):
+        args(tree)[f"{role}_config"]["placement_group_config"] = {"bundle_per_worker": {"GPU": 1, role: 0.001}}
+        samples.workers(service)[index]["resources"] = {role: "1"}
+    service.props["spec"]["serveConfigV2"] = yaml.safe_dump(tree)
     assert preview([service]) == []

@@ -113,7 +113,17 @@ def test_other_types_have_none(name):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("efa", True), ("all-efa-devices", True), ("EFA0", True), ("default", False), ("gpu", False)]
+    ("text", "said"),
+    [
+        ("efa", True),
+        ("all-efa-devices", True),
+        ("EFA0", True),
+        ("default", False),
+        ("gpu", False),
+        ("no-efa", False),
+        ("without_efa", False),
+        ("piano-efa", True),
+    ],
 )
 def test_the_word_efa_is_no_part_of_default(text, said):
     assert says_efa([{"name": text}]) is said

@@ -239,3 +239,51 @@ def test_the_cluster_group_is_known_by_its_id_in_a_later_run(preview):
     assert preview([eks, template]) == []
     eks.props["version"] = "1.32"
     assert len(messages(preview([eks, template]))) == 1
+
+
+@pytest.mark.parametrize("protocol", ["ALL", "all", "-1", -1])
+def test_every_spelling_of_all_protocols_is_one(preview, protocol):
+    group = samples.security_group(ingress=[{**SELF, "protocol": protocol}], egress=[{**SELF, "protocol": protocol}])
+    assert preview([group, samples.launch_template([group])]) == []
+
+
+def test_two_groups_on_one_interface_may_share_the_two_directions(preview):
+    one, two = samples.security_group(), Resource("aws:ec2/securityGroup:SecurityGroup", "two", {})
+    rules = [samples.rule("ingress", one), samples.rule("egress", two)]
+    assert preview([one, two, *rules, samples.launch_template([one, two])]) == []
+    assert len(messages(preview([one, two, *rules, samples.launch_template([one])]))) == 1
+
+
+def test_two_groups_on_one_interface_may_let_each_other_through(preview):
+    one, two = samples.security_group(), Resource("aws:ec2/securityGroup:SecurityGroup", "two", {})
+    rules = [*rules_of(one), *rules_of(two)]
+    for item in rules[:2]:
+        item.sources["referencedSecurityGroupId"] = [two]
+    assert preview([one, two, *rules[:2], samples.launch_template([one, two])]) == []
+    assert len(messages(preview([one, two, *rules[:2], samples.launch_template([one])]))) == 2
+
+
+def test_a_rule_resource_beside_inline_rules_will_be_revoked(preview):
+    group = samples.security_group(egress=[ANYWHERE])
+    resources = [group, *rules_of(group), samples.launch_template([group])]
+    found = preview(resources)
+    assert found[0].urn == group.urn
+    (message,) = messages(found)
+    assert ": egress is written inline beside a rule resource that lets the group reach itself." in message
+    assert preview(resources, {POLICY: {"onUnknown": "advisory"}})[0].level == "advisory"
+    group.props["egress"] = [ANYWHERE, SELF]
+    assert preview(resources) == []
+
+
+def test_inline_rules_that_the_provider_reads_back_are_not_the_programs(pack):
+    group = samples.security_group(egress=[ANYWHERE])
+    group.name = "never analyzed"
+    assert pack.preview([group, *rules_of(group), samples.launch_template([group])], analyzed=False) == []
+
+
+def test_a_version_of_absurd_length_is_no_proof(preview):
+    eks = cluster("1." + "9" * 5000)
+    assert (
+        "Whether the cluster's own security group has both rules"
+        in messages(preview([eks, samples.launch_template([eks])]))[0]
+    )

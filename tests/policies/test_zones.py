@@ -300,3 +300,64 @@ def test_an_ami_type_that_is_not_known_yet_is_never_taken_for_a_cpu(preview):
     group = samples.cpu_group(zones, amiType=UNKNOWN)
     group.sources["amiType"] = [source]
     assert "its amiType is not known yet" in only(preview([*zones, source, group])).message
+
+
+def test_one_subnet_listed_twice_is_one_zone(preview):
+    a = samples.subnet("a", A)
+    assert preview([a, samples.node_group([a], subnetIds=[UNKNOWN, UNKNOWN])]) == []
+
+
+def test_an_id_of_other_origin_beside_a_subnet_is_no_proof(preview):
+    a = samples.subnet("a", A)
+    reference = Resource("pulumi:pulumi:StackReference", "network", {})
+    group = samples.node_group([a, reference], subnetIds=[UNKNOWN, UNKNOWN])
+    assert "2 subnets whose zones the stack does not show" in only(preview([a, reference, group])).message
+
+
+@pytest.mark.parametrize(("ami", "judged"), [("AL2023_x86_64_STANDARD", False), ("CUSTOM", True)])
+def test_a_cpu_image_tells_what_a_foreign_template_hides(preview, ami, judged):
+    zones = [samples.subnet("a", A), samples.subnet("b", B)]
+    group = samples.cpu_group(zones, launchTemplate={"id": "lt-1", "version": "3"}, amiType=ami)
+    assert bool(preview([*zones, group])) is judged
+
+
+def karpenter(name: str, operator: str, *values: str) -> dict:
+    return {"key": f"karpenter.k8s.aws/{name}", "operator": operator, "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        karpenter("instance-category", "NotIn", "c", "m", "r"),
+        karpenter("instance-category", "NotIn", "c", "m", "r", "t", "p"),
+        karpenter("instance-accelerator-manufacturer", "In", "nvidia"),
+        karpenter("instance-accelerator-name", "In", "l4"),
+        karpenter("instance-gpu-manufacturer", "In", "nvidia"),
+        karpenter("instance-gpu-count", "Lt", "5"),
+        karpenter("instance-gpu-count", "Lte", "4"),
+        karpenter("instance-gpu-count", "Gte", "1"),
+        karpenter("instance-gpu-count", "NotIn", "0"),
+        karpenter("instance-gpu-memory", "Exists"),
+    ],
+)
+def test_each_way_to_ask_for_gpus_makes_a_gpu_pool(preview, requirement):
+    only(preview([pool([requirement])]))
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        karpenter("instance-category", "NotIn", "t"),
+        karpenter("instance-category", "NotIn", "c", "m", "r", "g", "p"),
+        karpenter("instance-family", "NotIn", "g4dn"),
+        karpenter("instance-accelerator-manufacturer", "In", "aws"),
+        karpenter("instance-accelerator-name", "In", "inferentia2"),
+        karpenter("instance-gpu-count", "In", "0"),
+        karpenter("instance-gpu-count", "Lt", "1"),
+        karpenter("instance-gpu-count", "Lte", "0"),
+        karpenter("instance-gpu-name", "NotIn", "a100"),
+        karpenter("instance-gpu-name", "DoesNotExist"),
+    ],
+)
+def test_a_requirement_that_leaves_cpu_nodes_in_makes_no_gpu_pool(preview, requirement):
+    assert preview([pool([requirement])]) == []

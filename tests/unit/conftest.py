@@ -11,6 +11,8 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime import mocks, rpc, settings
 
+from components import cluster, efa_node_group
+
 PROJECT = "ray-llm-eks"
 PARTITION_TOKEN = "aws:index/getPartition:getPartition"
 
@@ -44,6 +46,8 @@ COMPUTED: dict[str, Computed] = {
     "aws:ec2/subnet:Subnet": _nothing,
     "aws:ec2/vpc:Vpc": _nothing,
     "aws:ec2/vpcEndpoint:VpcEndpoint": _nothing,
+    "aws:eks/accessEntry:AccessEntry": _nothing,
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _nothing,
     "aws:eks/addon:Addon": _nothing,
     "aws:eks/nodeGroup:NodeGroup": _arn,
     "aws:iam/role:Role": _arn,
@@ -251,8 +255,12 @@ class _Monitor(mocks.MockMonitor):
 Deploy = Callable[..., Recording]
 
 
+def _refuse(error: Exception) -> None:
+    raise error
+
+
 @pytest.fixture
-def deploy() -> Iterator[Deploy]:
+def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     """Runs a function as a Pulumi program; see `run` for its arguments."""
 
     def run(
@@ -284,6 +292,9 @@ def deploy() -> Iterator[Deploy]:
         body()
         return recording
 
+    # A program that ends in an apply would take the test's event loop with it.
+    for module in (cluster, efa_node_group):
+        monkeypatch.setattr(module, "end_program", _refuse)
     # Pulumi's test runner takes the thread's loop, which any asyncio.run before it has closed and taken away.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

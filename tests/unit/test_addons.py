@@ -169,9 +169,10 @@ def test_a_version_no_crds_can_be_derived_from_is_refused(deploy):
     chart = {"repository": "https://ray.example", "chart": "kuberay-operator", "version": "nightly"}
     with pytest.raises(StackFaults) as caught:
         deploy(lambda: addons(kuberay_operator=chart))
-    assert str(caught.value) == (
-        "addons.kuberayOperator.version: 'nightly' is not a release such as 1.6.0; write one, or name its CRD files in "
-        "addons.kuberayOperator.crds."
+    assert caught.value.faults == (
+        'ray-llm-eks:addons.kuberayOperator.version is "nightly": it is not a release, so its CRD files cannot be told. Type: pulumi '
+        "config set --path 'ray-llm-eks:addons.kuberayOperator.version' 1.6.0 (or name the files in "
+        "ray-llm-eks:addons.kuberayOperator.crds)",
     )
 
 

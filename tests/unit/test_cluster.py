@@ -4,6 +4,7 @@ import pulumi_aws as aws
 import pytest
 
 from components.cluster import Cluster, ClusterArgs
+from components.faults import StackFaults
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -111,6 +112,10 @@ def test_the_system_nodes_are_cpu_nodes_that_pods_can_tell_apart(deploy):
     assert "nodeGroupName" not in group
 
 
+def test_system_nodes_whose_create_failed_are_made_anew(deploy):
+    assert deploy(lambda: Cluster("k8s", cluster_args())).one(GROUP).replace_on_changes == ("#initerror",)
+
+
 def test_the_system_template_leaves_the_security_groups_to_eks(deploy):
     template = deploy(lambda: Cluster("k8s", cluster_args())).one(TEMPLATE).inputs
     assert "networkInterfaces" not in template
@@ -146,3 +151,39 @@ def test_the_node_policies_belong_to_the_partition_of_the_account(deploy):
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment", "k8s-system-role-AmazonEKS_CNI_Policy"
     )
     assert attachment.inputs["policyArn"] == "arn:aws-cn:iam::aws:policy/AmazonEKS_CNI_Policy"
+
+
+OPS = "arn:aws:iam::123456789012:role/ops"
+ENTRY = "aws:eks/accessEntry:AccessEntry"
+ASSOCIATION = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_an_admin_is_let_in_as_administrator_of_the_whole_cluster(deploy, preview):
+    recording = deploy(lambda: Cluster("k8s", cluster_args(admins=[OPS])), preview=preview)
+    name = "k8s-admin-123456789012-role/ops"
+    entry, association = recording.one(ENTRY, name), recording.one(ASSOCIATION, name)
+    assert entry.inputs["principalArn"] == association.inputs["principalArn"] == OPS
+    assert entry.inputs["type"] == "STANDARD"
+    assert association.inputs["policyArn"] == "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+    assert association.inputs["accessScope"] == {"type": "cluster"}
+    assert name in association.depends_on
+    assert entry.parent == association.parent == "k8s"
+
+
+def test_an_admin_more_moves_none_of_the_others(deploy):
+    user = "arn:aws-cn:iam::123456789012:user/team/ada"
+    recording = deploy(lambda: Cluster("k8s", cluster_args(admins=[user, OPS])))
+    assert [entry.name for entry in recording.of_type(ENTRY)] == [
+        "k8s-admin-123456789012-user/team/ada",
+        "k8s-admin-123456789012-role/ops",
+    ]
+    in_china = recording.one(ASSOCIATION, "k8s-admin-123456789012-user/team/ada").inputs["policyArn"]
+    assert in_china == "arn:aws-cn:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+
+
+def test_a_cluster_without_a_group_of_its_own_is_refused(deploy, monkeypatch):
+    config = aws.eks.outputs.ClusterVpcConfig
+    monkeypatch.setattr(config, "cluster_security_group_id", property(lambda _: None))
+    with pytest.raises(StackFaults, match="ray-llm-eks:cluster: EKS names no security group of its own for it"):
+        deploy(lambda: Cluster("k8s", cluster_args()))

@@ -12,6 +12,7 @@ from components.efa_node_group import EfaNodeGroup, EfaNodeGroupArgs
 from components.faults import StackFaults
 from components.launch_template import interface_layout
 from components.node_labels import GPU_TAINT
+from tests.unit.conftest import Recording
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -87,6 +88,10 @@ def test_an_update_never_starts_a_second_node_and_a_replacement_deletes_first(de
     assert "nodeGroupName" not in group.inputs
     assert "diskSize" not in group.inputs
     assert "remoteAccess" not in group.inputs
+
+
+def test_a_group_whose_create_failed_is_made_anew(deploy):
+    assert make(deploy).one(GROUP).replace_on_changes == ("#initerror",)
 
 
 def test_labels_and_taint_are_those_the_plugins_and_workers_read(deploy):
@@ -240,20 +245,20 @@ def test_a_capacity_block_sets_all_three_and_puts_the_type_into_the_template(dep
     [
         (
             {"capacity_kind": CapacityKind.RESERVATION},
-            "gpuNodes.capacity.reservationId: missing, but kind reservation launches into one reservation only; write its id, "
-            "such as cr-0123456789abcdef0.",
+            "ray-llm-eks:gpuNodes.capacity.reservationId: capacity.kind is reservation, which needs its id. Type: pulumi config set "
+            "--path 'ray-llm-eks:gpuNodes.capacity.reservationId' cr-0123456789abcdef0",
         ),
         (
             {"reservation_id": "cr-1"},
-            "gpuNodes.capacity.reservationId: 'cr-1' is written, but kind onDemand does not use a reservation; write kind: "
-            "reservation (or capacityBlock), or remove reservationId.",
+            'ray-llm-eks:gpuNodes.capacity.reservationId is "cr-1": capacity.kind is onDemand, which uses no reservation. Type: pulumi '
+            "config set --path 'ray-llm-eks:gpuNodes.capacity.kind' reservation (or capacityBlock)",
         ),
     ],
 )
 def test_half_configured_capacity_is_refused(deploy, changes, text):
     with pytest.raises(StackFaults) as caught:
         make(deploy, **changes)
-    assert str(caught.value) == text
+    assert str(caught.value) == f"The configuration of stack dev has 1 fault:\n  - {text}"
 
 
 @pytest.mark.parametrize(
@@ -261,16 +266,22 @@ def test_half_configured_capacity_is_refused(deploy, changes, text):
     [
         (
             {"availabilityZone": "us-east-1b"},
-            "lies in us-east-1b, the GPU nodes in us-east-1a; write gpuNodes.zone: us-east-1b.",
+            "lies in us-east-1b, the GPU nodes in us-east-1a. Type: pulumi config set --path 'ray-llm-eks:gpuNodes.zone' us-east-1b",
         ),
         (
             {"instanceType": "g6e.12xlarge"},
-            "holds g6e.12xlarge, the GPU nodes are g6.8xlarge; write gpuNodes.instanceType: g6e.12xlarge.",
+            "holds g6e.12xlarge, the GPU nodes are g6.8xlarge. Type: pulumi config set --path 'ray-llm-eks:gpuNodes.instanceType' "
+            "g6e.12xlarge",
         ),
-        ({"instanceCount": 1}, "holds 1 instance(s), the GPU group wants 2; write gpuNodes.count: 1 or less"),
+        (
+            {"instanceCount": 1},
+            "holds 1 instance(s), the GPU group wants 2. Type: pulumi config set --path 'ray-llm-eks:gpuNodes.count' 1 (or enlarge the "
+            "reservation)",
+        ),
         (
             {"placementGroupArn": "arn:aws:ec2:us-east-1:1:placement-group/theirs"},
-            "was made in placement group 'theirs' and serves no instance outside it; write gpuNodes.placementGroup: theirs.",
+            "was made in placement group theirs and serves no instance outside it. Type: pulumi config set --path "
+            "'ray-llm-eks:gpuNodes.placementGroup' theirs",
         ),
     ],
 )
@@ -278,8 +289,29 @@ def test_a_reservation_that_cannot_hold_the_group_stops_the_preview(deploy, foun
     reads = {"cr-1": {**RESERVATION["cr-1"], **found}}
     with pytest.raises(StackFaults) as caught:
         make(deploy, preview=True, reads=reads, capacity_kind=CapacityKind.RESERVATION, reservation_id="cr-1")
-    assert str(caught.value).startswith("gpuNodes.capacity.reservationId: reservation 'cr-1' ")
-    assert text in str(caught.value)
+    [fault] = caught.value.faults
+    assert fault == f'ray-llm-eks:gpuNodes.capacity.reservationId is "cr-1": the reservation {text}'
+
+
+@pytest.mark.parametrize(
+    "found", [{"instanceCount": 1}, {"placementGroupArn": "arn:aws:ec2:us-east-1:1:placement-group/theirs"}]
+)
+@pytest.mark.parametrize("preview", [True, False])
+def test_no_template_is_made_for_a_reservation_that_cannot_hold_the_group(deploy, preview, found, monkeypatch):
+    registered: list[str] = []
+    record = Recording.new_resource
+    monkeypatch.setattr(Recording, "new_resource", lambda self, args: registered.append(args.typ) or record(self, args))
+    reads = {"cr-1": {**RESERVATION["cr-1"], **found}}
+    with pytest.raises(StackFaults):
+        make(deploy, preview=preview, reads=reads, capacity_kind=CapacityKind.RESERVATION, reservation_id="cr-1")
+    assert "aws:ec2/capacityReservation:CapacityReservation" in registered
+    assert TEMPLATE not in registered
+    assert GROUP not in registered
+
+
+def test_the_template_waits_for_the_reservation(deploy):
+    reserved = {"capacity_kind": CapacityKind.RESERVATION, "reservation_id": "cr-1"}
+    assert "gpu-reservation" in make(deploy, reads=RESERVATION, **reserved).one(TEMPLATE).depends_on
 
 
 def test_a_reservation_that_is_not_there_stops_the_preview(deploy):
@@ -308,13 +340,16 @@ def test_a_type_outside_the_catalogue_takes_the_numbers_it_is_given():
 def test_the_efa_interfaces_of_an_unknown_type_are_never_guessed(deploy, instance_type):
     with pytest.raises(StackFaults) as caught:
         make(deploy, instance_type=instance_type)
-    assert str(caught.value) == (
-        f"gpuNodes.instanceType: '{instance_type}' is not in the catalogue of GPU types with EFA, and how many EFA interfaces it "
-        "has cannot be guessed; choose a type with EFA such as g6.8xlarge, or write its gpuNodes.hardware (aws ec2 "
-        "describe-instance-types shows MaximumEfaInterfaces)."
+    [fault] = caught.value.faults
+    assert fault == (
+        f'ray-llm-eks:gpuNodes.instanceType is "{instance_type}": it is not in the catalogue of GPU types with EFA, and how many EFA '
+        "interfaces it has cannot be guessed. Type: pulumi config set --path 'ray-llm-eks:gpuNodes.instanceType' g6.8xlarge (or write "
+        f"ray-llm-eks:gpuNodes.hardware; aws ec2 describe-instance-types --instance-types {instance_type} shows MaximumEfaInterfaces)"
     )
 
 
 def test_a_number_that_contradicts_the_catalogue_is_refused(deploy):
-    with pytest.raises(StackFaults, match=r"gpuNodes.hardware: 2 EFA interface\(s\) given, but g6.8xlarge has 1"):
+    with pytest.raises(
+        StackFaults, match=r"ray-llm-eks:gpuNodes.hardware: 2 EFA interface\(s\) given, but g6.8xlarge has 1"
+    ):
         make(deploy, efa_interfaces=2)

@@ -35,6 +35,11 @@ def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_keeps_a_gap_that_somebody_meant_to_fill(page: str) -> None:
+    assert re.findall(r"@[A-Z]+@|TODO|FIXME", text(page)) == []
+
+
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_every_policy_stands_in_the_packs_own_readme(name: str) -> None:
     assert f"| `{name}` |" in text("policies/README.md")

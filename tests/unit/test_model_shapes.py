@@ -4,7 +4,11 @@ from components.model_shapes import GIB, MIB, MODEL_SHAPES, gpu_memory
 
 
 def test_a_token_of_the_reference_model_takes_32_kib() -> None:
-    assert MODEL_SHAPES["Qwen/Qwen3.5-9B"].kv_bytes_per_token(2) == 32 * 1024
+    shape = MODEL_SHAPES["Qwen/Qwen3.5-9B"]
+
+    memory = gpu_memory(shape, element_bytes=2, kv_element_bytes=2, tensor_parallel=1, pipeline_parallel=1, tokens=1)
+
+    assert memory.kv_cache == 32 * 1024
 
 
 def test_a_sequence_of_the_reference_model_holds_49_mib_of_state() -> None:
@@ -17,7 +21,7 @@ def test_tensor_parallelism_shares_weights_and_kv_heads() -> None:
     memory = gpu_memory(shape, element_bytes=2, kv_element_bytes=2, tensor_parallel=4, pipeline_parallel=1, tokens=4096)
 
     assert memory.weights == 32_800_000_000 * 2 // 4
-    assert memory.kv_cache == 4096 * shape.kv_bytes_per_token(2) // 4
+    assert memory.kv_cache == 4096 * 64 * 2 * (8 // 4) * 128 * 2
     assert memory.state == 0
     assert memory.total == memory.weights + memory.kv_cache + 3 * GIB // 2
 

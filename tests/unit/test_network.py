@@ -201,14 +201,20 @@ def test_a_subnet_named_for_another_zone_or_vpc_is_refused_with_all_faults_at_on
             invokes={GET_SUBNET: answer_subnet},
         )
     first, second, third = caught.value.faults
+    near = (
+        "pulumi config set --path 'ray-llm-eks:network.privateSubnets.us-east-1a' '<a subnet of vpc-1 in us-east-1a>'"
+    )
     assert first == (
-        "network.privateSubnets.us-east-1a: subnet 'subnet-far' lies in us-east-1b, not in us-east-1a; EFA does not cross "
-        "zones, so name it under us-east-1b or write a subnet of us-east-1a."
+        'ray-llm-eks:network.privateSubnets.us-east-1a is "subnet-far": it lies in us-east-1b, not in us-east-1a, and EFA does not '
+        f"cross zones. Type: {near} (or, under its zone: Type: pulumi config set --path "
+        "'ray-llm-eks:network.privateSubnets.us-east-1b' subnet-far)"
     )
     assert second == (
-        "network.privateSubnets.us-east-1a: subnet 'subnet-far' belongs to vpc-2, not to vpc-1; write a subnet of vpc-1."
+        'ray-llm-eks:network.privateSubnets.us-east-1a is "subnet-far": it belongs to vpc-2, not to vpc-1. '
+        f"Type: {near}"
     )
-    assert third.startswith("network.privateSubnets.us-east-1b: subnet 'subnet-none' cannot be read (")
+    assert third.startswith('ray-llm-eks:network.privateSubnets.us-east-1b is "subnet-none": it cannot be read (')
+    assert third.endswith("' '<a subnet of vpc-1 in us-east-1b>'")
 
 
 def test_an_existing_vpc_needs_subnets_in_two_zones_and_no_cidr(deploy):

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from components.node_budget import Budget, head_budget, kubelet_millicpus, system_demand, system_node, worker_budget
+from components.node_budget import (
+    Budget,
+    head_budget,
+    heads_held,
+    kubelet_millicpus,
+    system_demand,
+    system_node,
+    weights_room_gb,
+    worker_budget,
+)
 
 
 @cache
@@ -51,6 +60,23 @@ def test_the_head_asks_for_what_is_deployed_and_its_autoscaler() -> None:
 
 def test_a_second_system_node_takes_the_operator_and_dns() -> None:
     assert system_demand(1) == system_demand(2) + Budget(300, 652)
+
+
+def test_a_node_holds_a_head_exactly_where_it_meets_the_demand() -> None:
+    for nodes in (1, 2):
+        demand = system_demand(nodes)
+        assert heads_held(demand, nodes) == 1
+        assert heads_held(demand - Budget(1, 0), nodes) == heads_held(demand - Budget(0, 1), nodes) == 0
+
+
+def test_a_second_system_node_holds_a_second_head() -> None:
+    room = Budget(3920, 14327)
+    assert [heads_held(room, nodes) for nodes in (1, 2, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("nvme_gb", "room"), [(900, 710.0), (200, 80.0), (50, 0.0)])
+def test_weights_get_what_images_and_the_kubelet_leave(nvme_gb: int, room: float) -> None:
+    assert weights_room_gb(nvme_gb) == room
 
 
 def test_a_worker_gets_what_kubelet_and_daemon_sets_leave() -> None:

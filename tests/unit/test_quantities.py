@@ -1,6 +1,7 @@
 import pytest
 
 from components.quantities import mebibytes, millicpus, release
+from tests.unit.stack_files import faults
 
 
 @pytest.mark.parametrize(("quantity", "expected"), [("96Gi", 98304), ("512Mi", 512)])
@@ -27,3 +28,13 @@ def test_cpu_of_another_spelling_is_refused() -> None:
 def test_releases_compare_as_numbers() -> None:
     assert release("v1.10.0-rc.1") == (1, 10, 0)
     assert release("1.6.0") < release("1.10.0")
+
+
+def test_a_quantity_longer_than_a_number_can_be_read_is_a_fault_like_any_other() -> None:
+    [fault] = faults(service__worker__memory="9" * 5000 + "Gi")
+
+    assert fault.startswith('ray-llm-eks:service.worker.memory is "9999')
+    assert fault.endswith(
+        "9...: it must be a memory quantity with its unit, such as 96Gi or 512Mi. Type: pulumi config set --path "
+        "'ray-llm-eks:service.worker.memory' 96Gi"
+    )

@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 import yaml
 
 from components.choices import Dtype
@@ -122,8 +123,14 @@ def test_engine_arguments_of_vllm_raise_no_fault() -> None:
 
 def test_an_engine_argument_that_something_else_sets_is_refused() -> None:
     assert check_engine_kwargs({}, {"tensor_parallel_size": 2}) == [
-        "decode.engine_kwargs.tensor_parallel_size is set by the role's tensor_parallel_size: remove it here"
+        "decode.engine_kwargs.tensor_parallel_size is set by tensor_parallel_size of the role: remove it here"
     ]
+
+
+@pytest.mark.parametrize("key", ["model", "served_model_name", "model_id", "model_source", "tokenizer"])
+def test_a_role_has_no_model_of_its_own(key: str) -> None:
+    [fault] = check_engine_kwargs({key: "Qwen/Qwen3-8B"}, {})
+    assert fault.startswith(f"prefill.engine_kwargs.{key} is set by model.")
 
 
 def test_a_token_among_the_engine_arguments_is_refused_without_being_repeated() -> None:

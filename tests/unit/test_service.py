@@ -193,8 +193,8 @@ def test_the_reference_arguments_have_no_fault() -> None:
 def test_a_replica_that_does_not_fill_its_worker_is_a_fault() -> None:
     role = {"replicas": 1, "tensor_parallel_size": 2, "pipeline_parallel_size": 1}
     assert check_service(service_args(prefill=role, gpus=4, decode={**role, "tensor_parallel_size": 4})) == [
-        "prefill.tensor_parallel_size 2 x prefill.pipeline_parallel_size 1 is 2, but a worker has 4 GPUs: "
-        "a replica takes exactly one worker, so make the product 4"
+        "prefill: tensor_parallel_size 2 x pipeline_parallel_size 1 = 2 leaves GPUs idle: a privileged worker owns all 4 of its node; "
+        "make the product 4"
     ]
 
 

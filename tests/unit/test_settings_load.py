@@ -213,3 +213,24 @@ def test_a_token_in_any_other_text_is_not_shown() -> None:
 def test_the_error_counts_a_single_fault() -> None:
     with pytest.raises(SettingsError, match="The configuration of stack dev has 1 fault; nothing was made:"):
         parse(raw(service__worker__cpu=1), "us-east-1", "dev")
+
+
+def test_the_providers_default_tags_are_held_against_the_same_rule(set_config: SetConfig, errors: list[str]) -> None:
+    tags = json.dumps({"tags": {"team": "ml", "kubernetes.io/cluster/demo": "owned"}})
+    set_config(raw(), **{"aws:region": "us-east-1", "aws:defaultTags": tags})
+
+    with pytest.raises(SystemExit):
+        load()
+
+    assert errors == [
+        "The configuration of stack stack has 1 fault; nothing was made:\n"
+        '  - aws:defaultTags.tags["kubernetes.io/cluster/demo"]: this tag on the EFA security group too makes load balancers refuse the '
+        "nodes: one group may carry it. Type: pulumi config rm --path 'aws:defaultTags.tags[\"kubernetes.io/cluster/demo\"]'"
+    ]
+
+
+@pytest.mark.parametrize("value", ["text", '["a"]', '{"tags": "a"}', '{"tags": {"team": "ml"}}'])
+def test_other_default_tags_are_the_providers_business(set_config: SetConfig, value: str) -> None:
+    set_config(raw(), **{"aws:region": "us-east-1", "aws:defaultTags": value})
+
+    assert load().tags == settings("dev").tags

@@ -4,6 +4,7 @@ import pytest
 
 from components.settings.model_rules import replica_memory, shape_of
 from tests.unit.stack_files import faults, settings
+from tests.unit.test_settings_fields import HARDWARE
 
 SET = "Type: pulumi config set --path 'ray-llm-eks:"
 RM = "Type: pulumi config rm --path 'ray-llm-eks:"
@@ -63,15 +64,15 @@ def test_the_context_is_not_longer_than_the_model_was_made_for() -> None:
 
 def test_a_replica_takes_all_gpus_of_its_node() -> None:
     assert four_gpus(sizes(2), sizes(4)) == [
-        "ray-llm-eks:prefill.tensorParallelSize is 2: tensorParallelSize 2 x pipelineParallelSize 1 = 2 leaves GPUs of a g6e.12xlarge "
-        f"idle: a privileged worker owns all 4 of its node. {SET}prefill.tensorParallelSize' 4"
+        "ray-llm-eks:prefill.tensorParallelSize is 2: tensorParallelSize 2 x pipelineParallelSize 1 = 2 leaves GPUs idle: a "
+        f"privileged worker owns all 4 of its node (g6e.12xlarge). {SET}prefill.tensorParallelSize' 4"
     ]
 
 
 def test_a_replica_takes_no_more_gpus_than_its_node_has() -> None:
     assert faults(prefill__tensorParallelSize=2, decode__tensorParallelSize=2) == [
         f"ray-llm-eks:{role}.tensorParallelSize is 2: tensorParallelSize 2 x pipelineParallelSize 1 = 2 is more than the 1 GPU of a "
-        f"g6.8xlarge; a replica lives on one node. {SET}{role}.tensorParallelSize' 1"
+        f"worker, and a replica lives on one node (g6.8xlarge). {SET}{role}.tensorParallelSize' 1"
         for role in ("prefill", "decode")
     ]
 
@@ -80,7 +81,7 @@ def test_a_pipeline_does_not_stretch_over_workers() -> None:
     assert faults(decode__pipelineParallelSize=2) == [
         "ray-llm-eks:decode.pipelineParallelSize is 2: tensorParallelSize 1 x pipelineParallelSize 2 = 2 would stretch over workers of "
         "1 GPU: the second node of a pipeline holds no replica and is never Ready, and NixlConnector fails with it "
-        f"(vllm-project/vllm#40674). {SET}decode.pipelineParallelSize' 1 and set ray-llm-eks:decode.tensorParallelSize to 1"
+        f"(vllm-project/vllm#40674) (g6.8xlarge). {SET}decode.pipelineParallelSize' 1 and set ray-llm-eks:decode.tensorParallelSize to 1"
     ]
 
 
@@ -156,19 +157,18 @@ def test_a_dense_model_may_have_more_tensor_parallelism_on_decode() -> None:
         ("dtype", "float16", "model.dtype"),
         ("gpu_memory_utilization", 0.95, "model.gpuMemoryUtilization"),
         ("enforce_eager", False, "model.enforceEager"),
+        ("data_parallel_size", 2, "replicas of the role, each of which is one engine"),
+        ("model", "Qwen/Qwen3-8B", "model.source"),
+        ("served_model_name", "mine", "model.id"),
+        ("model_id", "mine", "model.id"),
+        ("model_source", "Qwen/Qwen3-8B", "model.source"),
+        ("model_loading_config", {}, "model.id and model.source"),
+        ("tokenizer", "Qwen/Qwen3-8B", "model.source, with the tokenizer beside the weights"),
     ],
 )
 def test_an_engine_argument_with_a_setting_of_its_own_is_refused(key: str, value: Any, owner: str) -> None:
     assert faults(decode__engineKwargs={key: value}) == [
         f"ray-llm-eks:decode.engineKwargs.{key}: it is set by {owner}. {RM}decode.engineKwargs.{key}'"
-    ]
-
-
-@pytest.mark.parametrize("key", ["model", "served_model_name", "model_id", "model_source", "tokenizer"])
-def test_a_role_has_no_model_of_its_own(key: str) -> None:
-    assert faults(prefill__engineKwargs={key: "Qwen/Qwen3-8B"}) == [
-        f"ray-llm-eks:prefill.engineKwargs.{key}: both roles serve one model, which model.id and model.source name. "
-        f"{RM}prefill.engineKwargs.{key}'"
     ]
 
 
@@ -263,3 +263,77 @@ def test_a_smaller_kv_cache_makes_room_for_a_longer_context() -> None:
     smaller = {"kv_cache_dtype": "fp8"}
 
     assert faults(model__maxModelLen=32768, prefill__engineKwargs=smaller, decode__engineKwargs=smaller) == []
+
+
+@pytest.mark.parametrize(
+    ("instance", "gpu", "capability", "gpus"),
+    [("g4dn.12xlarge", "T4", 7.5, 4), ("g4dn.metal", "T4", 7.5, 8), ("p3dn.24xlarge", "V100", 7.0, 8)],
+)
+def test_bfloat16_needs_a_gpu_that_computes_in_it(instance: str, gpu: str, capability: float, gpus: int) -> None:
+    on_all = {"prefill": sizes(gpus), "decode": sizes(gpus), "model": DENSE, "gpuNodes__instanceType": instance}
+
+    assert faults(**on_all) == [
+        f'ray-llm-eks:model.dtype is "bfloat16": vLLM takes it from compute capability 8.0 on, and the {gpu} of a {instance} has '
+        f"{capability}. {SET}model.dtype' float16 (or choose another gpuNodes.instanceType)"
+    ]
+    assert faults(**on_all | {"model": DENSE | {"dtype": "float16"}}) == []
+
+
+@pytest.mark.parametrize(("gpu", "count"), [("V100", 1), ("A100", 0), ("B900", 0)])
+def test_a_described_type_is_judged_by_the_name_of_its_gpu(gpu: str, count: int) -> None:
+    described = {"gpuNodes__instanceType": "p9.48xlarge", "gpuNodes__hardware": HARDWARE | {"gpuName": gpu}}
+
+    assert len(faults(model=DENSE, prefill=sizes(8), decode=sizes(8), **described)) == count
+
+
+def test_the_weights_fit_the_disks_of_a_node_beside_the_images() -> None:
+    described = {"gpuNodes__instanceType": "p9.48xlarge", "prefill": sizes(8), "decode": sizes(8)}
+    model = {"id": "llama", "source": "meta-llama/Llama-3.3-70B-Instruct"}
+
+    def on(nvme_gb: int) -> list[str]:
+        return faults(model=model, gpuNodes__hardware=HARDWARE | {"nvmeGb": nvme_gb}, **described)
+
+    assert on(250) == [
+        'ray-llm-eks:model.source is "meta-llama/Llama-3.3-70B-Instruct": its weights in bfloat16 are 141.2 GB, cached whole on every '
+        "GPU node, and the 250 GB of instance storage of a p9.48xlarge leave 125.0 GB: the kubelet keeps 10% free, and images and "
+        "logs take about 100 GB. Choose a type with more instance storage (gpuNodes.instanceType), or a smaller model."
+    ]
+    assert [len(on(nvme_gb)) for nvme_gb in (267, 268)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "key", ["kv_connector", "kv_role", "kv_load_failure_policy", "kv_connector_extra_config", "engine_id"]
+)
+def test_a_part_of_the_kv_transfer_config_is_no_engine_argument(key: str) -> None:
+    assert faults(decode__engineKwargs={key: "fail"}) == [
+        f"ray-llm-eks:decode.engineKwargs.{key}: it belongs into kv_transfer_config, which the service writes, and vLLM takes it nowhere "
+        f"else. Type: pulumi config rm --path 'ray-llm-eks:decode.engineKwargs.{key}'"
+    ]
+
+
+def test_a_hybrid_model_keeps_its_cache_manager() -> None:
+    assert faults(prefill__engineKwargs={"disable_hybrid_kv_cache_manager": True}) == [
+        "ray-llm-eks:prefill.engineKwargs.disable_hybrid_kv_cache_manager is true: Qwen/Qwen3.5-9B is a hybrid model, and without that "
+        "manager vLLM has no cache for its two kinds of layers. Type: pulumi config rm --path "
+        "'ray-llm-eks:prefill.engineKwargs.disable_hybrid_kv_cache_manager'"
+    ]
+
+
+def test_a_dense_model_needs_no_hybrid_cache_manager() -> None:
+    assert faults("prod", prefill__engineKwargs={"disable_hybrid_kv_cache_manager": True}) == []
+
+
+def test_overrides_of_the_model_are_no_secret_and_the_token_is() -> None:
+    assert (
+        faults(prefill__engineKwargs={"hf_overrides": {"a": 1}}, decode__engineKwargs={"hf_overrides": {"a": 1}}) == []
+    )
+    assert "hf_token looks like a secret" in faults(decode__engineKwargs={"hf_token": "x"})[0]
+
+
+def test_every_fault_of_a_far_too_long_context_gives_the_same_number_and_it_fits() -> None:
+    found = faults(model__maxModelLen=10_000_000)
+
+    [fix] = {fault.rpartition(". ")[2] for fault in found}
+    assert len(found) == 3
+    assert fix == "Type: pulumi config set --path 'ray-llm-eks:model.maxModelLen' 19456"
+    assert faults(model__maxModelLen=19456) == []

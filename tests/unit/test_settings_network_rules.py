@@ -1,6 +1,6 @@
 import pytest
 
-from components import addons
+from components import addon_values
 from components.settings.service_rules import TAKEN_NAMESPACES
 from tests.unit.stack_files import REMOVED, faults, faults_of, raw, settings
 
@@ -92,7 +92,7 @@ def test_zones_have_no_default() -> None:
 def test_no_zone_stands_twice() -> None:
     assert faults(network__zones=["us-east-1a", "us-east-1b", "us-east-1a"]) == [
         'ray-llm-eks:network.zones is ["us-east-1a", "us-east-1b", "us-east-1a"]: zone us-east-1a stands in it 2 times. '
-        "Keep us-east-1a once, add another zone."
+        'Write ["us-east-1a", "us-east-1b"] at ray-llm-eks:network.zones in the stack file.'
     ]
 
 
@@ -126,7 +126,11 @@ def test_a_zone_that_refuses_control_planes_is_refused() -> None:
             "a VPC takes /16 at most, and below /20 its subnets have no room for nodes and pods",
             "10.20.0.0/16",
         ),
-        ("52.20.0.0/16", "it is a public range: addresses on the internet would be cut off", "10.20.0.0/16"),
+        (
+            "52.20.0.0/16",
+            "it is not in a private range, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10: other addresses would be cut off, or mean something else to EC2",
+            "10.20.0.0/16",
+        ),
     ],
 )
 def test_the_address_range_is_private_and_of_a_useful_size(cidr: str, why: str, instead: str) -> None:
@@ -171,6 +175,40 @@ def test_the_whole_internet_is_refused() -> None:
 
 def test_the_whole_internet_is_allowed_where_it_is_meant() -> None:
     assert faults(cluster__endpoint__publicCidrs=["0.0.0.0/0"], cluster__endpoint__allowAnywhere=True) == []
+
+
+OPS = "arn:aws:iam::123456789012:role/ops"
+
+
+@pytest.mark.parametrize("admin", [OPS, "arn:aws-us-gov:iam::123456789012:user/team/ada.l"])
+def test_a_role_or_user_may_administer_the_cluster(admin: str) -> None:
+    assert settings(cluster__admins=[admin]).cluster.admins == [admin]
+
+
+@pytest.mark.parametrize(
+    "admin", ["ops", "arn:aws:iam::123456789012:root", "arn:aws:iam::123456789012:group/ops", OPS[:-3]]
+)
+def test_an_admin_is_a_role_or_a_user(admin: str) -> None:
+    assert faults(cluster__admins=[admin]) == [
+        f'ray-llm-eks:cluster.admins[0] is "{admin}": it must be the ARN of an IAM role or user; groups and the account\'s root are let '
+        f"in by no access entry. {SET}cluster.admins[0]' {OPS}"
+    ]
+
+
+def test_a_session_is_no_admin_but_its_role_is() -> None:
+    session = "arn:aws:sts::123456789012:assumed-role/ops/ada"
+
+    assert faults(cluster__admins=[session]) == [
+        f'ray-llm-eks:cluster.admins[0] is "{session}": it is a session of a role, which ends, and EKS lets in the role itself. '
+        f"{SET}cluster.admins[0]' {OPS} (with the role's path, if it has one)"
+    ]
+
+
+def test_no_admin_stands_twice() -> None:
+    assert faults(cluster__admins=[OPS, OPS]) == [
+        f'ray-llm-eks:cluster.admins[1] is "{OPS}": it stands in the list already, and EKS takes one access entry for each. '
+        f"{RM}cluster.admins[1]'"
+    ]
 
 
 @pytest.mark.parametrize("version", ["1.29", "1.99"])
@@ -236,4 +274,42 @@ def test_another_region_moves_every_zone() -> None:
 
 
 def test_the_namespaces_of_the_add_ons_are_known_as_taken() -> None:
-    assert {addons.PLUGIN_NAMESPACE, addons.OPERATOR_NAMESPACE} <= set(TAKEN_NAMESPACES)
+    assert {addon_values.PLUGIN_NAMESPACE, addon_values.OPERATOR_NAMESPACE} <= set(TAKEN_NAMESPACES)
+
+
+def test_one_zone_written_twice_is_one_fault_and_its_fix_has_two_zones() -> None:
+    assert faults(network__zones=["us-east-1a", "us-east-1a"]) == [
+        'ray-llm-eks:network.zones is ["us-east-1a", "us-east-1a"]: zone us-east-1a stands in it 2 times. Write ["us-east-1a", '
+        '"us-east-1b"] at ray-llm-eks:network.zones in the stack file.'
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "172.31.0.0/16", "192.168.0.0/18", "100.64.0.0/16", "100.127.0.0/16"])
+def test_a_vpc_takes_the_private_and_the_shared_ranges(cidr: str) -> None:
+    assert faults(network__cidr=cidr) == []
+
+
+@pytest.mark.parametrize("cidr", ["127.0.0.0/16", "169.254.0.0/16", "224.0.0.0/16", "198.18.0.0/16", "172.32.0.0/16"])
+def test_a_vpc_takes_no_range_that_means_something_else(cidr: str) -> None:
+    assert faults(network__cidr=cidr) == [
+        f'ray-llm-eks:network.cidr is "{cidr}": it is not in a private range, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, '
+        "100.64.0.0/10: other addresses would be cut off, or mean something else to EC2. Type: pulumi config set --path "
+        "'ray-llm-eks:network.cidr' 10.20.0.0/16"
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/8", "192.168.1.7/32", "100.64.0.0/10", "127.0.0.1/32", "169.254.0.0/16"])
+def test_no_client_of_the_public_endpoint_has_a_private_address(cidr: str) -> None:
+    assert faults(cluster__endpoint__publicCidrs=[cidr]) == [
+        f'ray-llm-eks:cluster.endpoint.publicCidrs[0] is "{cidr}": it is a private range, which EKS refuses: the public endpoint sees '
+        "the address you have on the internet. Type: pulumi config set --path 'ray-llm-eks:cluster.endpoint.publicCidrs[0]' "
+        "'<your address>/32'"
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["2001:db8::/32", "::/0"])
+def test_the_public_endpoint_takes_no_ipv6_range(cidr: str) -> None:
+    assert faults(cluster__endpoint__publicCidrs=[cidr]) == [
+        f'ray-llm-eks:cluster.endpoint.publicCidrs[0] is "{cidr}": it is an IPv6 range, and EKS takes IPv4 ranges for the endpoint of '
+        "an IPv4 cluster. Type: pulumi config set --path 'ray-llm-eks:cluster.endpoint.publicCidrs[0]' '<your IPv4 address>/32'"
+    ]

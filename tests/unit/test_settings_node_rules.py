@@ -106,15 +106,35 @@ def test_every_replica_has_a_node() -> None:
 
 
 def test_a_second_cluster_needs_every_node_twice() -> None:
-    assert faults(service__upgradeStrategy="NewCluster", gpuNodes__count=3) == [
+    room = {"service__upgradeStrategy": "NewCluster", "cluster__systemNodes__count": 2}
+
+    assert faults(gpuNodes__count=3, **room) == [
         'ray-llm-eks:service.upgradeStrategy is "NewCluster": an upgrade starts a second cluster beside the first: 2 x 2 workers need '
         f"4 GPU nodes, and gpuNodes.count is 3, so it would wait for ever. {SET}service.upgradeStrategy' None "
         "(or set ray-llm-eks:gpuNodes.count to 4)"
     ]
 
 
-def test_a_second_cluster_is_allowed_where_it_has_room() -> None:
-    assert faults(service__upgradeStrategy="NewCluster", gpuNodes__count=4) == []
+def test_a_second_cluster_needs_room_for_its_head() -> None:
+    assert faults(service__upgradeStrategy="NewCluster", gpuNodes__count=4) == [
+        'ray-llm-eks:service.upgradeStrategy is "NewCluster": an upgrade starts a second Ray head, of 2.5 CPU and 8.5 GiB, beside the '
+        "first, and 1 x m7i.xlarge with 3.92 CPU and 14.0 GiB each hold one, with the operator and system pods. "
+        f"{SET}service.upgradeStrategy' None (or set ray-llm-eks:cluster.systemNodes.count to 2)"
+    ]
+
+
+@pytest.mark.parametrize(("instance", "count"), [("m7i.xlarge", 2), ("m7i.2xlarge", 1)])
+def test_a_second_cluster_is_allowed_where_it_has_room(instance: str, count: int) -> None:
+    nodes = {"instanceType": instance, "count": count}
+
+    assert faults(service__upgradeStrategy="NewCluster", gpuNodes__count=4, cluster__systemNodes=nodes) == []
+
+
+def test_a_second_head_is_not_told_where_the_first_has_no_room() -> None:
+    small = {"instanceType": "m7i.large", "count": 1}
+    upgrade = {"service__upgradeStrategy": "NewCluster", "gpuNodes__count": 4}
+
+    assert faults(cluster__systemNodes=small, **upgrade) == faults(cluster__systemNodes=small)
 
 
 def test_a_worker_has_no_more_cpus_than_a_node_leaves() -> None:
@@ -203,3 +223,10 @@ def test_a_wrong_field_hides_no_rule_that_does_not_read_it() -> None:
 
 def test_a_stack_without_its_gpu_nodes_tells_only_that() -> None:
     assert [fault.partition(" ")[0] for fault in faults(gpuNodes=REMOVED)] == ["ray-llm-eks:gpuNodes.zone:"]
+
+
+def test_memory_too_small_for_any_shared_memory_is_what_has_to_grow() -> None:
+    assert faults(service__worker__memory="1Mi", service__worker__shmSize="1Mi") == [
+        'ray-llm-eks:service.worker.shmSize is "1Mi": what lies in /dev/shm counts as memory of the worker, which has 1Mi. Type: pulumi '
+        "config set --path 'ray-llm-eks:service.worker.memory' 4Mi"
+    ]

@@ -12,7 +12,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from components.settings.faults import Fault, Hidden, path, remove, set_to
+from components.faults import Fault, Hidden, path, remove, set_to
+from components.settings.fields import EXAMPLE_REGION
 from components.settings.models import Settings
 
 SECTIONS: Final = {
@@ -24,11 +25,13 @@ TOKEN_FIELD: Final = "huggingFaceToken"
 
 _JSON_TYPES: Final[dict[str, type]] = {"int_type": int, "float_type": float, "bool_type": bool}
 
+NUM_GPUS: Final = "the GPUs of a replica are tensorParallelSize x pipelineParallelSize; num_gpus has no effect on them"
+
 NO_SETTINGS: Final = {
     "proxydeploymentconfig": "Ray no longer uses it: decode hands requests on since build_pd_openai_app lost its proxy",
     "proxyclsconfig": "Ray no longer uses it: decode hands requests on since build_pd_openai_app lost its proxy",
-    "numgpus": "the GPUs of a replica are tensorParallelSize x pipelineParallelSize; num_gpus has no effect on them",
-    "rayactoroptions": "the GPUs of a replica are tensorParallelSize x pipelineParallelSize; num_gpus has no effect on them",
+    "numgpus": NUM_GPUS,
+    "rayactoroptions": NUM_GPUS,
     "autoscalingconfig": "a fixed pool of GPU nodes holds a fixed number of replicas; set replicas",
     "hftoken": "a token never stands in plain text; the secret model.huggingFaceToken becomes a Kubernetes Secret",
     "hugepages2mi": "nodes hold no huge pages for pods, and FI_EFA_FORK_SAFE turns them off in libfabric anyway",
@@ -91,9 +94,9 @@ def _repair(value: Any, section: str, error: ErrorDetails, region: str) -> str |
     if error["type"] == "extra_forbidden":
         node.pop(names[-1], None)
         return None
-    field, _ = _field_at((section, *names))
-    if field is not None and field.is_required():
-        node[names[-1]] = _example_in(region, (section, *names), field)
+    place = _place_of((section, *names))
+    if place.field is not None and place.field.is_required():
+        node[names[-1]] = place.example(region)
     else:
         # Gone already where another element of the same list was wrong.
         node.pop(names[-1], None)
@@ -110,11 +113,10 @@ def unknown_sections(names: Sequence[str]) -> Iterator[Fault]:
 def _fault(section: str, error: ErrorDetails, region: str, secret: bool) -> Fault:
     loc = (section, *error["loc"])
     where = path(*loc)
-    field, siblings = _field_at(loc)
-    kind = error["type"]
+    place, kind = _place_of(loc), error["type"]
     if kind == "extra_forbidden":
-        return _unknown(where, str(loc[-1]), siblings, path(*loc[:-1]))
-    example = _example_in(region, loc, field)
+        return _unknown(where, str(loc[-1]), place.siblings, path(*loc[:-1]))
+    field, example = place.field, place.example(region)
     if kind == "missing":
         return Fault(where, "it must be set", set_to(where, example))
     found = error["input"]
@@ -194,19 +196,43 @@ def _unknown(where: str, name: str, siblings: Sequence[str], parent: str) -> Fau
     return Fault(where, f"there is no such setting; {known}", remove(where))
 
 
-def _field_at(loc: Sequence[str | int]) -> tuple[FieldInfo | None, list[str]]:
-    """The field a location names, if it names one, and the names it could have had."""
+@dataclass(frozen=True)
+class _Place:
+    """Where a location leads: ``field`` if it names one, the names it could have had, and the way on into a list or map."""
+
+    field: FieldInfo | None
+    siblings: Sequence[str]
+    inside: Sequence[str | int]
+
+    def example(self, region: str) -> Any:
+        """A value to type there, in the stack's region, or None."""
+        value: Any = _example_of(self.field) if self.field is not None else None
+        for _ in self.inside:
+            content: list[Any] = []
+            if isinstance(value, list | dict):
+                content = list(
+                    cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+                )
+            value = next(iter(content), None)
+        return json.loads(json.dumps(value).replace(EXAMPLE_REGION, region))
+
+
+def _place_of(loc: Sequence[str | int]) -> _Place:
     model: type[BaseModel] | None = Settings
     field: FieldInfo | None = None
     names: list[str] = []
-    for part in loc:
+    for depth, part in enumerate(loc):
         if model is None:
-            return field, []
-        fields = {(info.alias or name): info for name, info in model.model_fields.items()}
+            return _Place(field, [], loc[depth:])
+        fields = _fields_of(model)
         names = list(fields)
         field = fields.get(str(part))
         model = _model_of(field)
-    return field, names
+    return _Place(field, names, ())
+
+
+def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {(info.alias or name): info for name, info in model.model_fields.items()}
 
 
 def _model_of(field: FieldInfo | None) -> type[BaseModel] | None:
@@ -218,8 +244,13 @@ def _model_of(field: FieldInfo | None) -> type[BaseModel] | None:
     return None
 
 
-def _example_in(region: str, loc: Sequence[str | int], field: FieldInfo | None) -> Any:
-    if tuple(loc) == ("gpuNodes", "zone"):
-        return f"{region}a"
-    examples = field.examples if field is not None else None
-    return examples[0] if examples else None
+def _example_of(field: FieldInfo) -> Any:
+    """The field's own example; of a block without one what it requires, or its first setting where it requires nothing."""
+    if field.examples:
+        return field.examples[0]
+    model = _model_of(field)
+    if model is None:
+        return None
+    fields = _fields_of(model)
+    required = [name for name, inner in fields.items() if inner.is_required()]
+    return {name: _example_of(fields[name]) for name in required or list(fields)[:1]}
