@@ -107,7 +107,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         )
         context.add_callback(lambda: _end(process))
         for stream, chunk in _chunks(process):
-            yield language_pb2.RunPluginResponse(**{stream: chunk})
+            found: dict[str, Any] = {stream: chunk}
+            yield language_pb2.RunPluginResponse(**found)
         yield language_pb2.RunPluginResponse(exitcode=process.wait())
 
 

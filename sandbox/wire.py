@@ -5,15 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from sandbox.standin import UNKNOWN, CheckFailure, ResourceRef, StandIn, StandInError
+from sandbox.calls import OnCall, Watcher
+from sandbox.calls import reference as _ref
+from sandbox.standin import UNKNOWN, CheckFailure, InitFailed, StandIn, StandInError
 
 MAX_MESSAGE_BYTES: Final = 400 * 1024 * 1024
+# A call may last as long as AWS takes, and the engine has as many in flight as the graph allows.
+_CALLS_AT_ONCE: Final = 128
 
 # One sentinel per type of value; sdk/go/common/resource/plugin/rpc.go of pulumi/pulumi.
 _UNKNOWN_ON_THE_WIRE: Final = frozenset(
@@ -30,6 +34,7 @@ _UNKNOWN_ON_THE_WIRE: Final = frozenset(
 _UNKNOWN_STRING: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # A secret is an object that carries this key and value; sdk/go/common/resource/sig of pulumi/pulumi.
 _SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+_NOTHING: Final = struct_pb2.Struct()
 _SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 
 
@@ -172,12 +177,12 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
 
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        with _refusals(context):
+        with _refusals(context, request.properties):
             id, outputs = self._stand_in.create(_ref(request), decode(request.properties), request.preview)
             return provider_pb2.CreateResponse(id=id, properties=_sealed(request.properties, encode(outputs)))
 
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        with _refusals(context):
+        with _refusals(context, request.properties):
             found = self._stand_in.read(_ref(request), request.id, decode(request.inputs), decode(request.properties))
             if found is None:
                 return provider_pb2.ReadResponse()
@@ -189,7 +194,7 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
 
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        with _refusals(context):
+        with _refusals(context, request.news):
             outputs = self._stand_in.update(
                 _ref(request),
                 request.id,
@@ -207,17 +212,13 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
         with _refusals(context):
-            answer = self._stand_in.invoke(request.tok, decode(request.args))
-            return provider_pb2.InvokeResponse(**{"return": encode(answer)})
+            # `return` is a word of Python's, so it cannot be written as a name.
+            answer: dict[str, Any] = {"return": encode(self._stand_in.invoke(request.tok, decode(request.args)))}
+            return provider_pb2.InvokeResponse(**answer)
 
     def Construct(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConstructResponse:
         with _refusals(context):
             return self._stand_in.construct(request)
-
-
-def _ref(request: Any) -> ResourceRef:
-    token, _, name = request.urn.rpartition("::")
-    return ResourceRef(token=token.rpartition("::")[2].rpartition("$")[2], urn=request.urn, name=name)
 
 
 def _failures(failures: Sequence[CheckFailure]) -> list[provider_pb2.CheckFailure]:
@@ -229,10 +230,31 @@ def _failures(failures: Sequence[CheckFailure]) -> list[provider_pb2.CheckFailur
     ]
 
 
+class _Status(NamedTuple):
+    code: grpc.StatusCode
+    details: str
+    trailing_metadata: Sequence[tuple[str, bytes]]
+
+
+def _init_failed(failure: InitFailed, given: struct_pb2.Struct) -> Any:
+    """The status that google.rpc.Status travels in, with the resource as its detail."""
+    detail = provider_pb2.ErrorResourceInitFailed(
+        id=failure.id,
+        properties=_sealed(given, encode(failure.outputs)),
+        inputs=_sealed(given, encode(failure.inputs)),
+        reasons=failure.reasons,
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(failure))
+    status.details.add().Pack(detail)
+    return _Status(grpc.StatusCode.UNKNOWN, str(failure), [("grpc-status-details-bin", status.SerializeToString())])
+
+
 @contextmanager
-def _refusals(context: grpc.ServicerContext) -> Iterator[None]:
+def _refusals(context: grpc.ServicerContext, given: struct_pb2.Struct = _NOTHING) -> Iterator[None]:
     try:
         yield
+    except InitFailed as failure:
+        context.abort_with_status(_init_failed(failure, given))
     except StandInError as refusal:
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
     except Exception as fault:
@@ -253,10 +275,11 @@ class Server:
         self._grpc.stop(grace=None).wait()
 
 
-def serve(stand_in: StandIn) -> Server:
-    """Starts a stand-in on a free port of 127.0.0.1."""
+def serve(stand_in: StandIn, on_call: OnCall | None = None) -> Server:
+    """Starts a stand-in on a free port of 127.0.0.1; ``on_call`` hears of what it is asked to do."""
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=32),
+        futures.ThreadPoolExecutor(max_workers=_CALLS_AT_ONCE),
+        interceptors=[Watcher(on_call)],
         options=[
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

@@ -42,6 +42,7 @@ class ResourceKind:
         source: Where this was read: a file of hashicorp/terraform-provider-aws (``internal/service/...``).
         replaces: Patterns of properties whose change makes a new resource (ForceNew); ``*`` is all of them.
         keeps: Patterns that are updated in place although ``replaces`` covers them.
+        replaces_when: From old and new inputs, further properties that make a new resource (CustomizeDiff, ModifyPlan).
         sets: Patterns of lists in which order means nothing.
         nested_computed: Members of given objects that AWS fills in where they are unset.
         changes_with_update: Outputs that each update gives a new value.
@@ -54,6 +55,7 @@ class ResourceKind:
     source: str
     replaces: frozenset[str] = frozenset()
     keeps: frozenset[str] = frozenset()
+    replaces_when: "Callable[[Mapping[str, Any], Mapping[str, Any]], frozenset[str]] | None" = None
     sets: frozenset[str] = frozenset()
     nested_computed: frozenset[str] = frozenset()
     changes_with_update: frozenset[str] = frozenset()

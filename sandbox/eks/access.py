@@ -34,7 +34,9 @@ def grant(
     return made
 
 
-def _entry(name: str, cluster: aws.eks.Cluster, entry: Mapping[str, Any], below: pulumi.ResourceOptions) -> aws.eks.AccessEntry:
+def _entry(
+    name: str, cluster: aws.eks.Cluster, entry: Mapping[str, Any], below: pulumi.ResourceOptions
+) -> aws.eks.AccessEntry:
     made = aws.eks.AccessEntry(
         name,
         cluster_name=cluster.name,
@@ -63,8 +65,10 @@ def _config_map(
     arns = pulumi.Output.from_input(roles).apply(lambda found: pulumi.Output.all(*[role.arn for role in found or ()]))
     data = {"mapRoles": pulumi.Output.all(inputs.get("roleMappings") or [], arns).apply(_role_mappings)}
     if inputs.get("userMappings"):
-        data["mapUsers"] = pulumi.Output.from_input(inputs["userMappings"]).apply(lambda found: _mappings(found, "userarn", "userArn"))
-    metadata = {"name": "aws-auth", "namespace": "kube-system", "annotations": {"pulumi.com/patchForce": "true"}}
+        data["mapUsers"] = pulumi.Output.from_input(inputs["userMappings"]).apply(
+            lambda found: _mappings(found, "userarn", "userArn")
+        )
+    metadata: Any = {"name": "aws-auth", "namespace": "kube-system", "annotations": {"pulumi.com/patchForce": "true"}}
     opts = pulumi.ResourceOptions(parent=below.parent, provider=provider)
     return k8s.core.v1.ConfigMap(f"{name}-nodeAccess", immutable=False, metadata=metadata, data=data, opts=opts)
 

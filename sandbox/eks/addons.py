@@ -38,7 +38,9 @@ class VpcCniAddon(pulumi.ComponentResource):
 
     addon: aws.eks.Addon
 
-    def __init__(self, name: str, cluster: aws.eks.Cluster, options: Mapping[str, Any], tags: Any, opts: pulumi.ResourceOptions) -> None:
+    def __init__(
+        self, name: str, cluster: aws.eks.Cluster, options: Mapping[str, Any], tags: Any, opts: pulumi.ResourceOptions
+    ) -> None:
         super().__init__("eks:index:VpcCniAddon", name, {}, opts)
         if options.get("externalSnat") and options.get("cniExternalSnat"):
             raise StandInError("vpcCniOptions: cniExternalSnat and externalSnat exclude each other: keep one")
@@ -50,14 +52,33 @@ class VpcCniAddon(pulumi.ComponentResource):
         self.register_outputs({"addon": self.addon})
 
 
-def kube_proxy(name: str, cluster: aws.eks.Cluster, inputs: Mapping[str, Any], values: Mapping[str, Any], below: pulumi.ResourceOptions) -> None:
+def kube_proxy(
+    name: str,
+    cluster: aws.eks.Cluster,
+    inputs: Mapping[str, Any],
+    values: Mapping[str, Any],
+    below: pulumi.ResourceOptions,
+) -> None:
     """Makes the kube-proxy add-on unless it is switched off."""
     if (values.get("kubeProxyAddonOptions") or {}).get("enabled") is False:
         return
-    _managed(f"{name}-kube-proxy", "kube-proxy", cluster, inputs.get("kubeProxyAddonOptions") or {}, inputs.get("tags"), below)
+    _managed(
+        f"{name}-kube-proxy",
+        "kube-proxy",
+        cluster,
+        inputs.get("kubeProxyAddonOptions") or {},
+        inputs.get("tags"),
+        below,
+    )
 
 
-def coredns(name: str, cluster: aws.eks.Cluster, inputs: Mapping[str, Any], values: Mapping[str, Any], below: pulumi.ResourceOptions) -> None:
+def coredns(
+    name: str,
+    cluster: aws.eks.Cluster,
+    inputs: Mapping[str, Any],
+    values: Mapping[str, Any],
+    below: pulumi.ResourceOptions,
+) -> None:
     """Makes the coredns add-on only where it was asked for: without a default node group it has nowhere to run."""
     options = values.get("corednsAddonOptions") or {}
     if options.get("enabled") is not True and not options.get("configurationValues"):
@@ -91,7 +112,14 @@ def latest_version(addon: str, cluster: aws.eks.Cluster, parent: Any) -> pulumi.
     ).version
 
 
-def _managed(name: str, addon: str, cluster: aws.eks.Cluster, options: Mapping[str, Any], tags: Any, below: pulumi.ResourceOptions) -> None:
+def _managed(
+    name: str,
+    addon: str,
+    cluster: aws.eks.Cluster,
+    options: Mapping[str, Any],
+    tags: Any,
+    below: pulumi.ResourceOptions,
+) -> None:
     version = options.get("version") or latest_version(addon, cluster, below.parent)
     values = options.get("configurationValues")
     _addon(name, addon, cluster, version, None if values is None else _json(values), options, tags, below)
@@ -151,19 +179,26 @@ def _merged(known: Mapping[str, Any]) -> str:
 
 
 def _privileged(name: str, addon: aws.eks.Addon, privileged: Any, parent: VpcCniAddon) -> None:
-    container = {"name": "aws-node", "security_context": {"privileged": privileged}}
-    metadata = {"name": "aws-node", "namespace": "kube-system", "annotations": {"pulumi.com/patchForce": "true"}}
+    container: Any = {"name": "aws-node", "security_context": {"privileged": privileged}}
+    metadata: Any = {"name": "aws-node", "namespace": "kube-system", "annotations": {"pulumi.com/patchForce": "true"}}
+    spec: Any = {"template": {"spec": {"containers": [container]}}}
     k8s.apps.v1.DaemonSetPatch(
         name,
         metadata=metadata,
-        spec={"template": {"spec": {"containers": [container]}}},
+        spec=spec,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=[addon], retain_on_delete=True),
     )
 
 
 def _json(values: Any) -> pulumi.Output[str]:
-    return pulumi.Output.from_input(values).apply(lambda known: json.dumps(known, sort_keys=True, separators=(",", ":")))
+    return pulumi.Output.from_input(values).apply(
+        lambda known: json.dumps(known, sort_keys=True, separators=(",", ":"))
+    )
 
 
 def _text(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else f"{int(value) if isinstance(value, float) and value.is_integer() else value}"
+    return (
+        ("true" if value else "false")
+        if isinstance(value, bool)
+        else f"{int(value) if isinstance(value, float) and value.is_integer() else value}"
+    )

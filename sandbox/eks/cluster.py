@@ -109,13 +109,16 @@ class Cluster(pulumi.ComponentResource):
         self._subnet_ids = groups.subnet_ids
         key = inputs.get("encryptionConfigKeyArn")
         range_, family = inputs.get("kubernetesServiceIpAddressRange"), inputs.get("ipFamily")
-        mode = inputs.get("authenticationMode")
-        owner = {"authentication_mode": mode, "bootstrap_cluster_creator_admin_permissions": True} if mode else None
+        mode, owner = inputs.get("authenticationMode"), None
+        if mode:
+            owner = _given(authentication_mode=mode, bootstrap_cluster_creator_admin_permissions=True)
         return aws.eks.Cluster(
             f"{self._name}-eksCluster",
             name=inputs.get("name"),
             role_arn=pulumi.Output.from_input(self._service_role).apply(lambda found: found.arn),
-            kubernetes_network_config=_given(ip_family=family or "ipv4", service_ipv4_cidr=range_) if range_ or family else None,
+            kubernetes_network_config=_given(ip_family=family or "ipv4", service_ipv4_cidr=range_)
+            if range_ or family
+            else None,
             bootstrap_self_managed_addons=inputs.get("bootstrapSelfManagedAddons", True),
             vpc_config=_given(
                 security_group_ids=[groups.group.id] if groups.group else None,
@@ -147,7 +150,9 @@ class Cluster(pulumi.ComponentResource):
         if not self._values.get("createInstanceRole"):
             return []
         policies = ["AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryReadOnly"]
-        role = ServiceRole(f"{self._name}-instanceRole", "ec2.amazonaws.com", policies, self._below, tags=self._tags).role
+        role = ServiceRole(
+            f"{self._name}-instanceRole", "ec2.amazonaws.com", policies, self._below, tags=self._tags
+        ).role
         aws.iam.InstanceProfile(f"{self._name}-instanceProfile", role=role.name, opts=self._below)
         return [role]
 
@@ -174,5 +179,5 @@ def _issuer(identities: Any) -> str:
     return identities[0].oidcs[0].issuer if identities and identities[0].oidcs else ""
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: Any) -> Any:
     return {name: value for name, value in fields.items() if value is not None}

@@ -26,7 +26,11 @@ def check(values: Mapping[str, Any], explicit_provider: bool) -> None:
         StandInError: what is wrong, all of it in one line.
     """
     # The SDK lets these two be a shorthand or an object.
-    whole = {key: value for key, value in values.items() if not (key in ("fargate", "storageClasses") and not isinstance(value, Mapping))}
+    whole = {
+        key: value
+        for key, value in values.items()
+        if not (key in ("fargate", "storageClasses") and not isinstance(value, Mapping))
+    }
     judge(pulumi_eks.ClusterArgs, whole, "Cluster")
     if faults := list(_refusals(values, explicit_provider)):
         raise StandInError("; ".join(faults))
@@ -58,7 +62,9 @@ def _refusals(values: Mapping[str, Any], explicit_provider: bool) -> Iterator[st
         yield "instanceRole and instanceRoles exclude each other: keep one"
     if values.get("subnetIds") is not None and (values.get("publicSubnetIds") or values.get("privateSubnetIds")):
         yield "subnetIds excludes publicSubnetIds and privateSubnetIds: keep one way"
-    if values.get("nodeGroupOptions") is not None and (single := [key for key in _SINGLE_NODE_OPTIONS if values.get(key) is not None]):
+    if values.get("nodeGroupOptions") is not None and (
+        single := [key for key in _SINGLE_NODE_OPTIONS if values.get(key) is not None]
+    ):
         yield f"nodeGroupOptions excludes {', '.join(single)}: move them into it"
     # An unknown endpointPublicAccess is judged by `up`.
     if values.get("publicAccessCidrs") not in (None, UNKNOWN) and values.get("endpointPublicAccess") is False:

@@ -8,7 +8,9 @@ import pulumi
 import pulumi_aws as aws
 
 
-def kubeconfig(cluster: aws.eks.Cluster, credentials: Mapping[str, Any], *, with_profile: bool) -> pulumi.Output[dict[str, Any]]:
+def kubeconfig(
+    cluster: aws.eks.Cluster, credentials: Mapping[str, Any], *, with_profile: bool
+) -> pulumi.Output[dict[str, Any]]:
     """The document; ``credentials`` are ``roleArn`` and ``profileName``, the latter left out unless ``with_profile``."""
     return pulumi.Output.all(
         name=cluster.name,

@@ -17,7 +17,11 @@ from sandbox.standin import UNKNOWN, StandInError
 _USER_DATA: Final = ("kubeletExtraArgs", "bootstrapExtraArgs", "bottlerocketSettings", "nodeadmExtraOptions")
 _TEMPLATE: Final = (*_USER_DATA, "enableIMDSv2", "userData", "amiId", "enableEfaSupport")
 _PASSED_ON: Final = {
-    **{"capacityType": "capacity_type", "forceUpdateVersion": "force_update_version", "instanceTypes": "instance_types"},
+    **{
+        "capacityType": "capacity_type",
+        "forceUpdateVersion": "force_update_version",
+        "instanceTypes": "instance_types",
+    },
     **{"labels": "labels", "nodeGroupName": "node_group_name", "nodeGroupNamePrefix": "node_group_name_prefix"},
     **{"releaseVersion": "release_version", "tags": "tags", "version": "version", "diskSize": "disk_size"},
 }
@@ -30,7 +34,7 @@ class ManagedNodeGroup(pulumi.ComponentResource):
 
     def __init__(self, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         values = GIVEN.get()
-        judge(pulumi_eks.ManagedNodeGroupArgs, {key: value for key, value in values.items() if key != "cluster"} | _present(values), "ManagedNodeGroup")
+        judge(pulumi_eks.ManagedNodeGroupArgs, _judgeable(values), "ManagedNodeGroup")
         if faults := list(_refusals(values)):
             raise StandInError("; ".join(faults))
         super().__init__("eks:index:ManagedNodeGroup", name, {}, opts)
@@ -55,10 +59,16 @@ class ManagedNodeGroup(pulumi.ComponentResource):
         size, imds = inputs.get("diskSize"), values.get("enableIMDSv2")
         return aws.ec2.LaunchTemplate(
             f"{name}-launchTemplate",
-            block_device_mappings=None if size is None else [{"device_name": "/dev/xvda", "ebs": {"volume_size": size}}],
+            block_device_mappings=None
+            if size is None
+            else [{"device_name": "/dev/xvda", "ebs": {"volume_size": size}}],
             metadata_options=None
             if imds is None
-            else {"http_tokens": "required" if imds else "optional", "http_put_response_hop_limit": 2, "http_endpoint": "enabled"},
+            else {
+                "http_tokens": "required" if imds else "optional",
+                "http_put_response_hop_limit": 2,
+                "http_endpoint": "enabled",
+            },
             placement={"group_name": placement.name} if placement else None,
             network_interfaces=self._interfaces() if placement else None,
             opts=self._below,
@@ -71,17 +81,19 @@ class ManagedNodeGroup(pulumi.ComponentResource):
             lambda known: _efa_interfaces(known[0], known[1], known[2], group)
         )
 
-    def _node_group(self, name: str, core: pulumi.Output[Any], template: aws.ec2.LaunchTemplate | None) -> aws.eks.NodeGroup:
+    def _node_group(
+        self, name: str, core: pulumi.Output[Any], template: aws.ec2.LaunchTemplate | None
+    ) -> aws.eks.NodeGroup:
         inputs, values = self._inputs, self._values
         passed = {python: inputs.get(key) for key, python in _PASSED_ON.items()}
         if template is not None:
             passed["disk_size"] = None
         if passed["version"] is None and values.get("launchTemplate") is None:
             passed["version"] = self._cluster.apply(lambda found: found.version)
-        role = inputs.get("nodeRoleArn") or pulumi.Output.from_input(inputs.get("nodeRole")).apply(lambda found: found.arn)
+        role = inputs.get("nodeRoleArn") or pulumi.Output.from_input(inputs["nodeRole"]).apply(lambda found: found.arn)
         scaling = pulumi.Output.from_input(inputs.get("scalingConfig") or {}).apply(_scaling)
         ignored = ["scalingConfig.desiredSize"] if values.get("ignoreScalingChanges") else None
-        launch = inputs.get("launchTemplate")
+        launch: Any = inputs.get("launchTemplate")
         if template is not None:
             launch = {"id": template.id, "version": template.latest_version.apply(str)}
         return aws.eks.NodeGroup(
@@ -94,7 +106,9 @@ class ManagedNodeGroup(pulumi.ComponentResource):
             launch_template=launch,
             remote_access=inputs.get("remoteAccess"),
             taints=inputs.get("taints"),
-            update_config=None if inputs.get("updateConfig") is None else pulumi.Output.from_input(inputs["updateConfig"]).apply(_update),
+            update_config=None
+            if inputs.get("updateConfig") is None
+            else pulumi.Output.from_input(inputs["updateConfig"]).apply(_update),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=ignored),
             **passed,
         )
@@ -106,11 +120,11 @@ class ManagedNodeGroup(pulumi.ComponentResource):
             return subnets
         # Asked of AWS, so the subnets are unknown until they exist.
         zone = self._inputs["placementGroupAvailabilityZone"]
-        filters = [{"name": "availability-zone", "values": [zone]}, {"name": "subnet-id", "values": subnets}]
+        filters: Any = [{"name": "availability-zone", "values": [zone]}, {"name": "subnet-id", "values": subnets}]
         return aws.ec2.get_subnets_output(filters=filters, opts=self._ask()).ids
 
     def _instance_type(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input(self._inputs.get("instanceTypes")).apply(lambda types: types[0])
+        return pulumi.Output.from_input(self._inputs["instanceTypes"]).apply(lambda types: types[0])
 
     def _ask(self) -> pulumi.InvokeOutputOptions:
         return pulumi.InvokeOutputOptions(parent=self)
@@ -139,9 +153,9 @@ def _refusals(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"not simulated by the sandbox: {', '.join(unsimulated)} of eks.ManagedNodeGroup"
 
 
-def _present(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _judgeable(values: Mapping[str, Any]) -> Mapping[str, Any]:
     # A cluster is a resource or the core of one; which it is does not matter to the judgement.
-    return {"cluster": UNKNOWN} if values.get("cluster") is not None else {}
+    return {**values, "cluster": UNKNOWN} if values.get("cluster") is not None else values
 
 
 def _core(cluster: Any) -> Any:

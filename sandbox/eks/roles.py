@@ -30,7 +30,9 @@ class ServiceRole(pulumi.ComponentResource):
         below = pulumi.ResourceOptions(parent=self)
         statement = {"Action": list(actions), "Effect": "Allow", "Principal": {"Service": [service]}}
         trust = json.dumps({"Version": "2012-10-17", "Statement": [statement]}, separators=(",", ":"))
-        self.role = aws.iam.Role(f"{name}-role", description=description, assume_role_policy=trust, tags=tags, opts=below)
+        self.role = aws.iam.Role(
+            f"{name}-role", description=description, assume_role_policy=trust, tags=tags, opts=below
+        )
         partition = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self)).partition
         self.attachments = [
             aws.iam.RolePolicyAttachment(

@@ -25,17 +25,31 @@ class ClusterGroup:
     made: bool
 
     @classmethod
-    def of(cls, name: str, inputs: Mapping[str, Any], values: Mapping[str, Any], below: pulumi.ResourceOptions) -> "ClusterGroup":
+    def of(
+        cls, name: str, inputs: Mapping[str, Any], values: Mapping[str, Any], below: pulumi.ResourceOptions
+    ) -> "ClusterGroup":
         """Finds the network and makes the group where it is not skipped."""
         vpc_id, subnet_ids = _network(inputs, below)
         if inputs.get("clusterSecurityGroup") is not None:
-            return cls(vpc_id, subnet_ids, inputs["clusterSecurityGroup"], made=values.get("skipDefaultSecurityGroups") is not True)
+            return cls(
+                vpc_id,
+                subnet_ids,
+                inputs["clusterSecurityGroup"],
+                made=values.get("skipDefaultSecurityGroups") is not True,
+            )
         if values.get("skipDefaultSecurityGroups") is True:
             return cls(vpc_id, subnet_ids, None, made=False)
         full_name = f"{name}-eksClusterSecurityGroup"
         tags = tagged(full_name, inputs.get("clusterSecurityGroupTags"), inputs.get("tags"))
         group = aws.ec2.SecurityGroup(full_name, vpc_id=vpc_id, revoke_rules_on_delete=True, tags=tags, opts=below)
-        _rule(f"{name}-eksClusterInternetEgressRule", group.id, "Allow internet access.", "egress", below, cidr_blocks=["0.0.0.0/0"])
+        _rule(
+            f"{name}-eksClusterInternetEgressRule",
+            group.id,
+            "Allow internet access.",
+            "egress",
+            below,
+            cidr_blocks=["0.0.0.0/0"],
+        )
         return cls(vpc_id, subnet_ids, group, made=True)
 
 
@@ -48,7 +62,12 @@ class NodeGroup:
 
     @classmethod
     def of(
-        cls, name: str, network: ClusterGroup, cluster: aws.eks.Cluster, inputs: Mapping[str, Any], below: pulumi.ResourceOptions
+        cls,
+        name: str,
+        network: ClusterGroup,
+        cluster: aws.eks.Cluster,
+        inputs: Mapping[str, Any],
+        below: pulumi.ResourceOptions,
     ) -> "NodeGroup":
         """Makes both unless the default groups are skipped."""
         if not network.made:
@@ -56,17 +75,59 @@ class NodeGroup:
         full_name, control_plane = f"{name}-nodeSecurityGroup", network.group.id
         tags = pulumi.Output.all(
             cluster=cluster.name, own=inputs.get("nodeSecurityGroupTags") or {}, common=inputs.get("tags") or {}
-        ).apply(lambda known: {"Name": full_name, f"kubernetes.io/cluster/{known['cluster']}": "owned", **known["own"], **known["common"]})
-        group = aws.ec2.SecurityGroup(full_name, vpc_id=network.vpc_id, revoke_rules_on_delete=True, tags=tags, opts=below)
+        ).apply(
+            lambda known: {
+                "Name": full_name,
+                f"kubernetes.io/cluster/{known['cluster']}": "owned",
+                **known["own"],
+                **known["common"],
+            }
+        )
+        group = aws.ec2.SecurityGroup(
+            full_name, vpc_id=network.vpc_id, revoke_rules_on_delete=True, tags=tags, opts=below
+        )
         each_other = "Allow nodes to communicate with each other"
         _rule(f"{name}-eksNodeIngressRule", group.id, each_other, "ingress", below, self=True)
         kubelets = "Allow worker Kubelets and pods to receive communication from the cluster control plane"
-        _rule(f"{name}-eksNodeClusterIngressRule", group.id, kubelets, "ingress", below, (1025, 65535), source_security_group_id=control_plane)
-        extensions = "Allow pods running extension API servers on port 443 to receive communication from cluster control plane"
-        _rule(f"{name}-eksExtApiServerClusterIngressRule", group.id, extensions, "ingress", below, (443, 443), source_security_group_id=control_plane)
-        _rule(f"{name}-eksNodeInternetEgressRule", group.id, "Allow internet access.", "egress", below, cidr_blocks=["0.0.0.0/0"])
+        _rule(
+            f"{name}-eksNodeClusterIngressRule",
+            group.id,
+            kubelets,
+            "ingress",
+            below,
+            (1025, 65535),
+            source_security_group_id=control_plane,
+        )
+        extensions = (
+            "Allow pods running extension API servers on port 443 to receive communication from cluster control plane"
+        )
+        _rule(
+            f"{name}-eksExtApiServerClusterIngressRule",
+            group.id,
+            extensions,
+            "ingress",
+            below,
+            (443, 443),
+            source_security_group_id=control_plane,
+        )
+        _rule(
+            f"{name}-eksNodeInternetEgressRule",
+            group.id,
+            "Allow internet access.",
+            "egress",
+            below,
+            cidr_blocks=["0.0.0.0/0"],
+        )
         server = "Allow pods to communicate with the cluster API Server"
-        ingress = _rule(f"{name}-eksClusterIngressRule", control_plane, server, "ingress", below, (443, 443), source_security_group_id=group.id)
+        ingress = _rule(
+            f"{name}-eksClusterIngressRule",
+            control_plane,
+            server,
+            "ingress",
+            below,
+            (443, 443),
+            source_security_group_id=group.id,
+        )
         return cls(group, ingress)
 
 
@@ -75,13 +136,18 @@ def _network(inputs: Mapping[str, Any], below: pulumi.ResourceOptions) -> tuple[
     if vpc_id is None:
         ask = pulumi.InvokeOutputOptions(parent=below.parent)
         vpc_id = aws.ec2.get_vpc_output(default=True, opts=ask).id
-        subnet_ids = aws.ec2.get_subnets_output(filters=[{"name": "vpc-id", "values": [vpc_id]}], opts=ask).ids
+        of_the_vpc: Any = {"name": "vpc-id", "values": [vpc_id]}
+        subnet_ids = aws.ec2.get_subnets_output(filters=[of_the_vpc], opts=ask).ids
     if inputs.get("subnetIds") is not None:
         subnet_ids = inputs["subnetIds"]
     elif inputs.get("publicSubnetIds") is not None or inputs.get("privateSubnetIds") is not None:
         public, private = inputs.get("publicSubnetIds") or [], inputs.get("privateSubnetIds") or []
         lists = isinstance(public, list) and isinstance(private, list)
-        subnet_ids = [*public, *private] if lists else pulumi.Output.all(public, private).apply(lambda both: [*both[0], *both[1]])
+        subnet_ids = (
+            [*public, *private]
+            if lists
+            else pulumi.Output.all(public, private).apply(lambda both: [*both[0], *both[1]])
+        )
     return vpc_id, subnet_ids
 
 

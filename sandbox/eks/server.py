@@ -20,7 +20,10 @@ from sandbox.eks.arguments import GIVEN, plain
 from sandbox.standin import StandInError
 from sandbox.wire import MAX_MESSAGE_BYTES, decode
 
-_COMPONENTS: Final = {"eks:index:Cluster": cluster.Cluster, "eks:index:ManagedNodeGroup": managed_node_group.ManagedNodeGroup}
+_COMPONENTS: Final = {
+    "eks:index:Cluster": cluster.Cluster,
+    "eks:index:ManagedNodeGroup": managed_node_group.ManagedNodeGroup,
+}
 
 
 class _Eks(Provider):
@@ -81,7 +84,10 @@ class _Servicer(ProviderServicer):
 
 async def start() -> tuple[grpc.aio.Server, int]:
     """Starts the stand-in on a free port of 127.0.0.1."""
-    options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.max_send_message_length", MAX_MESSAGE_BYTES)]
+    options = [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ]
     server = grpc.aio.server(options=options)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Servicer(_Eks(), [], ""), server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -92,7 +98,7 @@ async def start() -> tuple[grpc.aio.Server, int]:
 def _one_line(subject: str, name: str, fault: Exception) -> str:
     if isinstance(fault, StandInError):
         return str(fault)
-    if isinstance(fault, pulumi.RunError) or isinstance(fault, grpc.RpcError):
+    if isinstance(fault, (pulumi.RunError, grpc.RpcError)):
         # The engine has reported the resource that failed; this says what it was a part of.
         return f"{subject} {name}: one of its resources was refused".strip()
     traceback.print_exception(fault, file=sys.stderr)

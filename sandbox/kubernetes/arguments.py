@@ -47,7 +47,10 @@ def _release_rules(inputs: Mapping[str, Any]) -> Iterator[CheckFailure]:
         yield CheckFailure("timeout", f"must be a number of seconds above 0, not {timeout}")
     repository = known(members(inputs, "repositoryOpts"), "repo")
     if isinstance(repository, str) and "://" not in repository:
-        yield CheckFailure("repositoryOpts.repo", f'"{repository}" must be the URL of a chart repository, such as https://ray-project.github.io/kuberay-helm/')
+        yield CheckFailure(
+            "repositoryOpts.repo",
+            f'"{repository}" must be the URL of a chart repository, such as https://ray-project.github.io/kuberay-helm/',
+        )
     if known(inputs, "skipAwait") is True and known(inputs, "atomic") is True:
         yield CheckFailure("skipAwait", "contradicts atomic, which waits in order to roll back: keep one of the two")
 

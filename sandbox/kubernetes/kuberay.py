@@ -55,7 +55,10 @@ def _service(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterato
     cluster = members(spec, "rayClusterConfig")
     yield from _under("spec.rayClusterConfig", _cluster(cluster, annotations))
     if known(members(members(members(cluster, "headGroupSpec"), "headService"), "metadata"), "name"):
-        yield Fault("spec.rayClusterConfig.headGroupSpec.headService.metadata.name", "must be left out: KubeRay names the head's Service")
+        yield Fault(
+            "spec.rayClusterConfig.headGroupSpec.headService.metadata.name",
+            "must be left out: KubeRay names the head's Service",
+        )
     if known(members(cluster, "authOptions"), "enableK8sTokenAuth") is True:
         yield Fault("spec.rayClusterConfig.authOptions.enableK8sTokenAuth", "is not supported for a RayService")
     upgrade = members(spec, "upgradeStrategy")
@@ -63,21 +66,27 @@ def _service(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterato
     if isinstance(kind, str) and kind not in _SERVICE_UPGRADES:
         yield Fault("spec.upgradeStrategy.type", f'"{kind}" is none of {", ".join(_SERVICE_UPGRADES)}')
     if known(members(cluster, "upgradeStrategy"), "type"):
-        yield Fault("spec.rayClusterConfig.upgradeStrategy.type", "cannot be set in a RayService: use spec.upgradeStrategy.type")
+        yield Fault(
+            "spec.rayClusterConfig.upgradeStrategy.type", "cannot be set in a RayService: use spec.upgradeStrategy.type"
+        )
     if kind == "NewClusterWithIncrementalUpgrade":
         yield from _incremental(cluster, upgrade)
 
 
 def _incremental(cluster: Mapping[str, Any], upgrade: Mapping[str, Any]) -> Iterator[Fault]:
     if cluster.get("enableInTreeAutoscaling") in (None, False):
-        yield Fault("spec.rayClusterConfig.enableInTreeAutoscaling", "must be true for NewClusterWithIncrementalUpgrade")
+        yield Fault(
+            "spec.rayClusterConfig.enableInTreeAutoscaling", "must be true for NewClusterWithIncrementalUpgrade"
+        )
     if upgrade.get("clusterUpgradeOptions") is None:
         yield Fault("spec.upgradeStrategy.clusterUpgradeOptions", "is required for NewClusterWithIncrementalUpgrade")
     options = members(upgrade, "clusterUpgradeOptions")
     for field in ("maxSurgePercent", "stepSizePercent"):
         percent = known(options, field)
         if isinstance(percent, int) and not 0 <= percent <= 100:
-            yield Fault(f"spec.upgradeStrategy.clusterUpgradeOptions.{field}", f"must be between 0 and 100, not {percent}")
+            yield Fault(
+                f"spec.upgradeStrategy.clusterUpgradeOptions.{field}", f"must be between 0 and 100, not {percent}"
+            )
 
 
 def _cluster(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[Fault]:
@@ -96,7 +105,9 @@ def _cluster(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterato
                 yield Fault(f"{place}.groupName", f'"{name}" is already the name of workerGroupSpecs[{taken[name]}]')
             taken.setdefault(name, index)
         if known(group, "suspend") is True:
-            yield Fault(f"{place}.suspend", "needs the operator's RayJobDeletionPolicy feature gate, which is off by default")
+            yield Fault(
+                f"{place}.suspend", "needs the operator's RayJobDeletionPolicy feature gate, which is off by default"
+            )
         if group.get("idleTimeoutSeconds") is not None and not _may_be_autoscaler_v2(spec, head):
             yield Fault(f"{place}.idleTimeoutSeconds", 'needs autoscalerOptions.version "v2"')
     yield from _autoscaler(spec, head, autoscaling)
@@ -137,36 +148,60 @@ def _autoscaler(spec: Mapping[str, Any], head: Mapping[str, Any], autoscaling: A
     if isinstance(idle, int) and idle < 0:
         yield Fault("autoscalerOptions.idleTimeoutSeconds", f"must not be negative ({idle})")
     for at, variable in _head_environment(head):
-        if known(variable, "name") == _AUTOSCALER_V2 and autoscaling in (None, False) and known(variable, "value") in ("1", "true"):
+        if (
+            known(variable, "name") == _AUTOSCALER_V2
+            and autoscaling in (None, False)
+            and known(variable, "value") in ("1", "true")
+        ):
             yield Fault(f"headGroupSpec.{at}", f"{_AUTOSCALER_V2} needs enableInTreeAutoscaling: true")
         elif known(variable, "name") == _AUTOSCALER_V2 and options.get("version") is not None:
-            yield Fault(f"headGroupSpec.{at}", f"{_AUTOSCALER_V2} and autoscalerOptions.version are both set: keep the latter")
+            yield Fault(
+                f"headGroupSpec.{at}", f"{_AUTOSCALER_V2} and autoscalerOptions.version are both set: keep the latter"
+            )
     if autoscaling is not True or known(options, "version") != "v2":
         return
-    groups = [("headGroupSpec", head), *((f"workerGroupSpecs[{at}]", group) for at, group in entries(spec, "workerGroupSpecs"))]
+    groups = [
+        ("headGroupSpec", head),
+        *((f"workerGroupSpecs[{at}]", group) for at, group in entries(spec, "workerGroupSpecs")),
+    ]
     for place, group in groups:
         policy = known(members(members(group, "template"), "spec"), "restartPolicy")
         if policy not in (None, "", "Never"):
-            yield Fault(f"{place}.template.spec.restartPolicy", f'must be Never or left out with the autoscaler v2, not "{policy}"')
+            yield Fault(
+                f"{place}.template.spec.restartPolicy",
+                f'must be Never or left out with the autoscaler v2, not "{policy}"',
+            )
 
 
-def _fault_tolerance(spec: Mapping[str, Any], head: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[Fault]:
+def _fault_tolerance(
+    spec: Mapping[str, Any], head: Mapping[str, Any], annotations: Mapping[str, Any]
+) -> Iterator[Fault]:
     chosen = spec.get("gcsFaultToleranceOptions") is not None
     by_annotation = annotations.get(_FAULT_TOLERANCE_ANNOTATION) in ("true", UNKNOWN)
     parameters = members(head, "rayStartParams")
     for at, variable in _head_environment(head):
         name = known(variable, "name")
         if name == "RAY_REDIS_ADDRESS" and not by_annotation:
-            wish = "gcsFaultToleranceOptions.redisAddress is the place for it" if chosen else "set gcsFaultToleranceOptions instead"
-            yield Fault(f"headGroupSpec.{at}", f"RAY_REDIS_ADDRESS turns on GCS fault tolerance behind KubeRay's back: {wish}")
+            wish = (
+                "gcsFaultToleranceOptions.redisAddress is the place for it"
+                if chosen
+                else "set gcsFaultToleranceOptions instead"
+            )
+            yield Fault(
+                f"headGroupSpec.{at}", f"RAY_REDIS_ADDRESS turns on GCS fault tolerance behind KubeRay's back: {wish}"
+            )
         elif name == "REDIS_PASSWORD" and chosen:
             yield Fault(f"headGroupSpec.{at}", "use gcsFaultToleranceOptions.redisPassword instead of REDIS_PASSWORD")
         elif name == "REDIS_USERNAME":
             yield Fault(f"headGroupSpec.{at}", "use gcsFaultToleranceOptions.redisUsername instead of REDIS_USERNAME")
     if chosen and parameters.get("redis-password") is not None:
-        yield Fault('headGroupSpec.rayStartParams["redis-password"]', "use gcsFaultToleranceOptions.redisPassword instead")
+        yield Fault(
+            'headGroupSpec.rayStartParams["redis-password"]', "use gcsFaultToleranceOptions.redisPassword instead"
+        )
     if parameters.get("redis-username") is not None:
-        yield Fault('headGroupSpec.rayStartParams["redis-username"]', "use gcsFaultToleranceOptions.redisUsername instead")
+        yield Fault(
+            'headGroupSpec.rayStartParams["redis-username"]', "use gcsFaultToleranceOptions.redisUsername instead"
+        )
 
 
 def _authentication(spec: Mapping[str, Any]) -> Iterator[Fault]:
@@ -174,7 +209,10 @@ def _authentication(spec: Mapping[str, Any]) -> Iterator[Fault]:
         return
     found = spec.get("rayVersion")
     if not isinstance(found, str) or not found:
-        yield Fault("rayVersion", 'is required with authOptions.mode "token": name the Ray version of the image, 2.52.0 or later')
+        yield Fault(
+            "rayVersion",
+            'is required with authOptions.mode "token": name the Ray version of the image, 2.52.0 or later',
+        )
         return
     match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", found)
     if match is None:
@@ -194,7 +232,9 @@ def _job(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[Fa
         yield Fault("suspend", "needs shutdownAfterJobFinishes: true")
     seconds = known(spec, "ttlSecondsAfterFinished")
     if isinstance(seconds, int) and (seconds < 0 or (seconds and shut_down)):
-        yield Fault("ttlSecondsAfterFinished", "must not be negative" if seconds < 0 else "needs shutdownAfterJobFinishes: true")
+        yield Fault(
+            "ttlSecondsAfterFinished", "must not be negative" if seconds < 0 else "needs shutdownAfterJobFinishes: true"
+        )
     for field in ("activeDeadlineSeconds", "preRunningDeadlineSeconds"):
         deadline = known(spec, field)
         if isinstance(deadline, int) and deadline <= 0:

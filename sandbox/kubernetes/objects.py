@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,12 @@ CLUSTER_SCOPED: Final = frozenset(
         *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace"),
         *("Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass"),
         *("ServiceCIDR", "StorageClass", "StorageVersionMigration", "ValidatingAdmissionPolicy"),
-        *("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass"),
+        *(
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+            "VolumeAttachment",
+            "VolumeAttributesClass",
+        ),
         # Karpenter's.
         *("EC2NodeClass", "NodeClaim", "NodePool"),
     }
@@ -46,7 +51,9 @@ class Identity:
         return cls(group_version.removeprefix("core/"), kind.removesuffix("Patch") if patch else kind, patch)
 
 
-def named(identity: Identity, name: str, inputs: Mapping[str, Any], old: Mapping[str, Any] | None, seed: bytes) -> dict[str, Any]:
+def named(
+    identity: Identity, name: str, inputs: Mapping[str, Any], old: Mapping[str, Any] | None, seed: bytes
+) -> dict[str, Any]:
     """The inputs with the name and namespace that pulumi-kubernetes fills in where the program gave none."""
     metadata = inputs.get("metadata") or {} if inputs.get("metadata") is not UNKNOWN else UNKNOWN
     if not isinstance(metadata, Mapping):
@@ -83,7 +90,9 @@ def judge(identity: Identity, inputs: Mapping[str, Any]) -> Iterator[CheckFailur
         yield from fields.judge(inputs.get("metadata"), metadata, "metadata", partial=identity.patch)
     yield from _name(identity, inputs)
     if kind is not None and kind.custom and not identity.patch:
-        yield from (CheckFailure(fields.join("", fault.path), fault.reason) for fault in kuberay.judge(identity.kind, inputs))
+        yield from (
+            CheckFailure(fields.join("", fault.path), fault.reason) for fault in kuberay.judge(identity.kind, inputs)
+        )
 
 
 def taken_on_trust(identity: Identity) -> bool:
@@ -96,14 +105,19 @@ def _name(identity: Identity, inputs: Mapping[str, Any]) -> Iterator[CheckFailur
     name = known(metadata, "name")
     if identity.patch and metadata.get("name") is None and inputs.get("metadata") is not UNKNOWN:
         yield CheckFailure("metadata.name", f"a patch needs the name of the {identity.kind} that it changes")
-    # KubeRay's kinds have rules of their own, which are stricter.
-    if isinstance(name, str) and identity.kind not in _PATH_NAMED and not identity.api_version.startswith("ray.io/"):
-        if fault := _NAME_RULES.get(identity.kind, syntax.subdomain_fault)(name):
-            hint = "; the name was made from the resource's own, so give it a metadata.name" if autonamed(inputs) else ""
-            yield CheckFailure("metadata.name", fault + hint)
+    if isinstance(name, str) and (fault := _name_rule(identity)(name)):
+        hint = "; the name was made from the resource's own, so give it a metadata.name" if autonamed(inputs) else ""
+        yield CheckFailure("metadata.name", fault + hint)
     namespace = known(metadata, "namespace")
     if isinstance(namespace, str) and (fault := syntax.label_fault(namespace)):
         yield CheckFailure("metadata.namespace", fault)
+
+
+def _name_rule(identity: Identity) -> Callable[[str], str]:
+    # KubeRay's kinds have rules of their own, which are stricter.
+    if identity.kind in _PATH_NAMED or identity.api_version.startswith("ray.io/"):
+        return lambda name: ""
+    return _NAME_RULES.get(identity.kind, syntax.subdomain_fault)
 
 
 def _no_such_kind(identity: Identity) -> str:

@@ -15,7 +15,9 @@ import yaml
 
 MODULE: Final = "github.com/ray-project/kuberay/ray-operator"
 TAG: Final = "v1.6.0"
-FILES: Final = tuple(f"config/crd/bases/ray.io_{plural}.yaml" for plural in ("rayclusters", "raycronjobs", "rayjobs", "rayservices"))
+FILES: Final = tuple(
+    f"config/crd/bases/ray.io_{plural}.yaml" for plural in ("rayclusters", "raycronjobs", "rayjobs", "rayservices")
+)
 FIXTURE: Final = Path(__file__).with_name("kuberay_crds.json")
 
 _CORE = "io.k8s.api.core.v1."
@@ -33,7 +35,19 @@ _EMBEDDED: Final = {
     "ObjectMeta": {"annotations", "finalizers", "labels", "name", "namespace"},
 }
 _KEPT = (
-    *("type", "required", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "format", "default"),
+    *(
+        "type",
+        "required",
+        "enum",
+        "pattern",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "format",
+        "default",
+    ),
     *("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
     *("x-kubernetes-list-type", "x-kubernetes-list-map-keys"),
 )
@@ -52,7 +66,12 @@ def record(source: Path) -> dict[str, Any]:
                 schema["properties"].pop("status", None)
                 kinds[f"{group}/{version['name']}/{kind}"] = schema
     return {
-        "source": {"repository": "https://github.com/ray-project/kuberay", "module": MODULE, "tag": TAG, "files": list(FILES)},
+        "source": {
+            "repository": "https://github.com/ray-project/kuberay",
+            "module": MODULE,
+            "tag": TAG,
+            "files": list(FILES),
+        },
         "kinds": kinds,
     }
 

@@ -26,12 +26,20 @@ _KINDS: Final[Mapping[str, Sequence[str]]] = {
     "RoleBinding": ("roleRef",),
     "Secret": ("type", "stringData", "data"),
     "Service": ("spec.clusterIP",),
-    "StatefulSet": ("spec.podManagementPolicy", "spec.revisionHistoryLimit", "spec.selector", "spec.serviceName", "spec.volumeClaimTemplates"),
+    "StatefulSet": (
+        "spec.podManagementPolicy",
+        "spec.revisionHistoryLimit",
+        "spec.selector",
+        "spec.serviceName",
+        "spec.volumeClaimTemplates",
+    ),
     "StorageClass": ("parameters", "provisioner"),
 }
 
 
-def difference(identity: Identity, old: Mapping[str, Any], new: Mapping[str, Any], mutable: frozenset[str] = frozenset()) -> Difference:
+def difference(
+    identity: Identity, old: Mapping[str, Any], new: Mapping[str, Any], mutable: frozenset[str] = frozenset()
+) -> Difference:
     """What changed between two inputs of an object; ``mutable`` kinds (ConfigMap, Secret) are updated in place.
 
     An object whose name the program chose is deleted before its replacement, since both cannot bear the name.
@@ -45,7 +53,8 @@ def difference(identity: Identity, old: Mapping[str, Any], new: Mapping[str, Any
         and not (identity.kind == "Pod" and any(_within(path, one) for one in _IN_PLACE_OF_A_POD))
     ]
     same_place = all(
-        known(members(old, "metadata"), field) == known(members(new, "metadata"), field) for field in ("name", "namespace")
+        known(members(old, "metadata"), field) == known(members(new, "metadata"), field)
+        for field in ("name", "namespace")
     )
     return Difference(changed, replaces, delete_before_replace=bool(replaces) and same_place and not autonamed(new))
 
@@ -54,7 +63,9 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[str]:
     """The paths of the leaves that differ; an unknown value differs from every other."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in {*old, *new}:
-            yield from changes(old.get(key), new.get(key), join(path, key if "." not in key and "/" not in key else f'["{key}"]'))
+            yield from changes(
+                old.get(key), new.get(key), join(path, key if "." not in key and "/" not in key else f'["{key}"]')
+            )
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
             yield from changes(before, after, f"{path}[{index}]")

@@ -21,7 +21,16 @@ class Fault(NamedTuple):
 Rule = Callable[[Any], Iterator[Fault]]
 
 _NATIVE_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
-_HOST_PATH_TYPES: Final = ("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice")
+_HOST_PATH_TYPES: Final = (
+    "",
+    "DirectoryOrCreate",
+    "Directory",
+    "FileOrCreate",
+    "File",
+    "Socket",
+    "CharDevice",
+    "BlockDevice",
+)
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -58,7 +67,9 @@ def _metadata(value: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _quantity(value: Any) -> Iterator[Fault]:
     if syntax.quantity(value) is None:
-        yield Fault("", f'{syntax.shown(value)} is no quantity: write a number with a unit such as "500m", "96Gi" or "1"')
+        yield Fault(
+            "", f'{syntax.shown(value)} is no quantity: write a number with a unit such as "500m", "96Gi" or "1"'
+        )
 
 
 def _resources(value: Mapping[str, Any]) -> Iterator[Fault]:
@@ -72,12 +83,18 @@ def _resources(value: Mapping[str, Any]) -> Iterator[Fault]:
         request, limited = syntax.quantity(requested), limits.get(name)
         if request is None or limited is UNKNOWN:
             continue
-        place, limit, whole = f"requests.{syntax.key(name)}", syntax.quantity(limited), "/" in name or name.startswith("hugepages-")
+        place, limit, whole = (
+            f"requests.{syntax.key(name)}",
+            syntax.quantity(limited),
+            "/" in name or name.startswith("hugepages-"),
+        )
         if limit is None:
             if whole and limited is None:
                 yield Fault(place, f"{name} needs a limit too, equal to the request ({requested})")
         elif whole and request != limit:
-            yield Fault(place, f"{name} cannot be overcommitted: the request ({requested}) must equal the limit ({limited})")
+            yield Fault(
+                place, f"{name} cannot be overcommitted: the request ({requested}) must equal the limit ({limited})"
+            )
         elif request > limit:
             yield Fault(place, f"the request ({requested}) is above the limit ({limited})")
 
@@ -87,7 +104,10 @@ def _resource(side: str, name: str, amount: Any) -> Iterator[Fault]:
     if fault := syntax.qualified_name_fault(name):
         yield Fault(place, f"the resource name {fault}")
     elif "/" not in name and name not in _NATIVE_RESOURCES and not name.startswith("hugepages-"):
-        yield Fault(place, f'"{name}" is no resource: the plain ones are {", ".join(sorted(_NATIVE_RESOURCES))}; a device is named like nvidia.com/gpu')
+        yield Fault(
+            place,
+            f'"{name}" is no resource: the plain ones are {", ".join(sorted(_NATIVE_RESOURCES))}; a device is named like nvidia.com/gpu',
+        )
     elif name.startswith("hugepages-") and not (syntax.quantity(name.removeprefix("hugepages-")) or 0) > 0:
         yield Fault(place, f'"{name}" names no page size: write hugepages-2Mi or hugepages-1Gi')
     quantity = None if amount is UNKNOWN else syntax.quantity(amount)
@@ -102,7 +122,10 @@ def _resource(side: str, name: str, amount: Any) -> Iterator[Fault]:
 def _pod(value: Mapping[str, Any]) -> Iterator[Fault]:
     volumes = value.get("volumes")
     names = [member.get("name") for _, member in entries(value, "volumes")]
-    complete = volumes is not UNKNOWN and UNKNOWN not in (*(volumes if isinstance(volumes, (list, tuple)) else ()), *names)
+    complete = volumes is not UNKNOWN and UNKNOWN not in (
+        *(volumes if isinstance(volumes, (list, tuple)) else ()),
+        *names,
+    )
     seen: dict[str, str] = {}
     for field in ("initContainers", "containers"):
         for index, container in entries(value, field):
@@ -119,7 +142,9 @@ def _pod(value: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("containers", "a pod needs at least one container")
     yield from _one_of(value, "restartPolicy", _RESTART_POLICIES)
     for key, text in members(value, "nodeSelector").items():
-        if fault := syntax.qualified_name_fault(key) or (syntax.label_value_fault(text) if isinstance(text, str) else ""):
+        if fault := syntax.qualified_name_fault(key) or (
+            syntax.label_value_fault(text) if isinstance(text, str) else ""
+        ):
             yield Fault(f"nodeSelector.{syntax.key(key)}", fault)
 
 
@@ -174,7 +199,9 @@ def _environment_variable(value: Mapping[str, Any]) -> Iterator[Fault]:
 def _environment_source(value: Mapping[str, Any]) -> Iterator[Fault]:
     sources = [name for name, source in value.items() if source is not None]
     if len(sources) != 1:
-        yield Fault("", f"must have exactly one source, not {len(sources)}{': ' if sources else ''}{', '.join(sources)}")
+        yield Fault(
+            "", f"must have exactly one source, not {len(sources)}{': ' if sources else ''}{', '.join(sources)}"
+        )
 
 
 def _volume(value: Mapping[str, Any]) -> Iterator[Fault]:
@@ -232,7 +259,9 @@ def _affinity_term(value: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _selector(value: Mapping[str, Any]) -> Iterator[Fault]:
     for key, text in members(value, "matchLabels").items():
-        if fault := syntax.qualified_name_fault(key) or (syntax.label_value_fault(text) if isinstance(text, str) else ""):
+        if fault := syntax.qualified_name_fault(key) or (
+            syntax.label_value_fault(text) if isinstance(text, str) else ""
+        ):
             yield Fault(f"matchLabels.{syntax.key(key)}", fault)
     for index, requirement in entries(value, "matchExpressions"):
         for fault in _requirement(requirement, ("In", "NotIn", "Exists", "DoesNotExist")):
@@ -289,7 +318,9 @@ def _probe(value: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _controller(value: Mapping[str, Any]) -> Iterator[Fault]:
     metadata = members(value, "template").get("metadata")
-    if UNKNOWN in (value.get("template"), metadata) or (isinstance(metadata, Mapping) and metadata.get("labels") is UNKNOWN):
+    if UNKNOWN in (value.get("template"), metadata) or (
+        isinstance(metadata, Mapping) and metadata.get("labels") is UNKNOWN
+    ):
         return
     labels = members(metadata, "labels")
     for key, text in members(members(value, "selector"), "matchLabels").items():

@@ -68,6 +68,16 @@ def built_in_groups() -> set[str]:
     return {api_version for (api_version, _), kind in _kinds().items() if not kind.custom}
 
 
+def custom_kinds() -> list[Kind]:
+    """KubeRay's kinds, one for each version that its operator serves."""
+    return [kind for kind in _kinds().values() if kind.custom]
+
+
+def kuberay_tag() -> str:
+    """The KubeRay release that the schemas were recorded from, such as v1.6.0."""
+    return _recorded()["source"]["tag"]
+
+
 def near(api_version: str, kind: str) -> str:
     """A hint for a misspelt kind, such as ': did you mean "RayService"?', or ""."""
     known = [name for version, name in _kinds() if version == api_version]
@@ -82,6 +92,11 @@ def _definitions() -> Mapping[str, Any]:
 
 
 @cache
+def _recorded() -> Mapping[str, Any]:
+    return json.loads((files("sandbox.kubernetes") / "kuberay_crds.json").read_text())
+
+
+@cache
 def _kinds() -> Mapping[tuple[str, str], Kind]:
     found: dict[tuple[str, str], Kind] = {}
     for schema in _definitions().values():
@@ -91,8 +106,7 @@ def _kinds() -> Mapping[tuple[str, str], Kind]:
             group, version, kind = names[0]["group"], names[0]["version"], names[0]["kind"]
             api_version = f"{group}/{version}" if group else version
             found[api_version, kind] = Kind(api_version, kind, schema, custom=False)
-    recorded = json.loads((files("sandbox.kubernetes") / "kuberay_crds.json").read_text())
-    for name, schema in recorded["kinds"].items():
+    for name, schema in _recorded()["kinds"].items():
         api_version, _, kind = name.rpartition("/")
         # The API server judges the metadata of every object alike.
         metadata = {"metadata": {"$ref": _REFERENCE + OBJECT_META}}

@@ -104,12 +104,19 @@ def test_a_program_whose_project_file_is_no_yaml_is_named(tmp_path: Path) -> Non
 
 
 @pytest.mark.xdist_group("the sandbox's own home")
-def test_a_secret_of_the_stack_file_is_replaced_by_a_placeholder(tmp_path: Path) -> None:
+def test_a_secret_of_the_stack_file_is_replaced_by_a_placeholder_that_stays_a_secret(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "sealed", "runtime": "python"}))
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": {"sealed:token": {"secure": "v1:AAAA:BBBB"}}}))
-    (tmp_path / "__main__.py").write_text("import pulumi\npulumi.export('token', pulumi.Config().require('token'))\n")
+    (tmp_path / "__main__.py").write_text(
+        "import pulumi\n"
+        "token = pulumi.Config().require_secret('token')\n"
+        "pulumi.export('sealed', token)\n"
+        "pulumi.export('replaced', pulumi.Output.unsecret(token.apply(lambda text: text == 'sandbox-placeholder')))\n"
+    )
 
     done = sandbox("preview", "--program", str(tmp_path), "--stack", "dev")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "sandbox-placeholder" in done.stdout
+    outputs = " ".join(done.stdout.replace('"', "").split())
+    assert "sealed : [secret]" in outputs
+    assert "replaced: true" in outputs

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from sandbox.aws import schema
-from sandbox.aws.cloud import Cloud
 from sandbox.aws.provider import Aws
 from sandbox.aws.seeds import EXISTING_NETWORK
 from sandbox.standin import UNKNOWN, Checked, ResourceRef
@@ -79,7 +78,7 @@ RIVALS: Mapping[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def provider() -> Aws:
-    stand_in = Aws(Cloud())
+    stand_in = Aws()
     stand_in.configure({"region": "us-east-1"})
     return stand_in
 

@@ -26,6 +26,12 @@ ANSWERS = {
 }
 
 
+def answer(value: dict[str, Any]) -> provider_pb2.InvokeResponse:
+    response = provider_pb2.InvokeResponse()
+    getattr(response, "return").CopyFrom(encode(value))
+    return response
+
+
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
     """Previews: answers each registration with its inputs, so that all else is unknown."""
 
@@ -43,17 +49,29 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
             self.registered[f"{request.type} {request.name}"] = inputs
             self.requests[f"{request.type} {request.name}"] = request
         urn = f"urn:pulumi:dev::project::{request.type}::{request.name}"
-        outputs = {**inputs, "vpcConfig": {**inputs["vpcConfig"], "clusterSecurityGroupId": UNKNOWN}} if "vpcConfig" in inputs else inputs
+        outputs = (
+            {**inputs, "vpcConfig": {**inputs["vpcConfig"], "clusterSecurityGroupId": UNKNOWN}}
+            if "vpcConfig" in inputs
+            else inputs
+        )
         return resource_pb2.RegisterResourceResponse(urn=urn, object=encode(outputs))
 
     def RegisterResourceOutputs(self, request: Any, context: Any) -> empty_pb2.Empty:
         return empty_pb2.Empty()
 
+    def GetDeploymentInfo(self, request: Any, context: Any) -> Any:
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "an older engine")
+
     def Invoke(self, request: Any, context: Any) -> provider_pb2.InvokeResponse:
-        return provider_pb2.InvokeResponse(**{"return": encode(ANSWERS[request.tok])})
+        if request.tok == "pulumi:pulumi:getResource":
+            urn = decode(request.args)["urn"]
+            return answer({"urn": urn, "id": "0123", "state": {}})
+        return answer(ANSWERS[request.tok])
 
 
-def construct(*requests: dict[str, Any], kind: str = "Cluster", providers: dict[str, str] | None = None) -> tuple[list[dict[str, Any]], Monitor]:
+def construct(
+    *requests: dict[str, Any], kind: str = "Cluster", providers: dict[str, str] | None = None
+) -> tuple[list[dict[str, Any]], Monitor]:
     """Constructs components at the same time; returns their state and what the monitor saw."""
     monitor = Monitor()
     server = grpc.server(futures.ThreadPoolExecutor(8))
@@ -165,7 +183,14 @@ def test_the_network_policy_switch_reaches_the_cni():
 
 def test_what_only_aws_knows_is_unknown():
     (state,), _ = construct({"k": arguments()})
-    for key in ("kubeconfig", "kubeconfigJson", "clusterSecurityGroupId", "nodeSecurityGroupId", "oidcProviderArn", "oidcIssuer"):
+    for key in (
+        "kubeconfig",
+        "kubeconfigJson",
+        "clusterSecurityGroupId",
+        "nodeSecurityGroupId",
+        "oidcProviderArn",
+        "oidcIssuer",
+    ):
         assert state[key] is UNKNOWN, key
 
 
@@ -186,31 +211,56 @@ def test_without_access_entries_the_config_map_maps_the_roles():
 
 
 def test_access_entries_become_resources():
-    entries = {"me": {"principalArn": "arn:aws:iam::123456789012:role/me", "accessPolicies": {"admin": {"policyArn": "arn:p", "accessScope": {"type": "cluster"}}}}}
+    entries = {
+        "me": {
+            "principalArn": "arn:aws:iam::123456789012:role/me",
+            "accessPolicies": {"admin": {"policyArn": "arn:p", "accessScope": {"type": "cluster"}}},
+        }
+    }
     _, monitor = construct({"k": arguments(accessEntries=entries)})
     assert monitor.registered["aws:eks/accessEntry:AccessEntry k-me"]["principalArn"].endswith("role/me")
-    assert monitor.registered["aws:eks/accessPolicyAssociation:AccessPolicyAssociation k-me-admin"]["accessScope"] == {"type": "cluster"}
+    assert monitor.registered["aws:eks/accessPolicyAssociation:AccessPolicyAssociation k-me-admin"]["accessScope"] == {
+        "type": "cluster"
+    }
 
 
 def test_two_clusters_at_once_keep_apart():
     states, monitor = construct({"a": arguments(tags={"of": "a"}), "b": arguments(tags={"of": "b"})})
     assert len(states) == 2
     for name in "ab":
-        assert monitor.registered[f"aws:eks/cluster:Cluster {name}-eksCluster"]["tags"] == {"Name": f"{name}-eksCluster", "of": name}
+        assert monitor.registered[f"aws:eks/cluster:Cluster {name}-eksCluster"]["tags"] == {
+            "Name": f"{name}-eksCluster",
+            "of": name,
+        }
 
 
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [
-        ({"publicAccessCidrs": ["203.0.113.0/24"], "endpointPublicAccess": False}, "publicAccessCidrs can only be set when endpointPublicAccess is true"),
+        (
+            {"publicAccessCidrs": ["203.0.113.0/24"], "endpointPublicAccess": False},
+            "publicAccessCidrs can only be set when endpointPublicAccess is true",
+        ),
         ({"authenticationMode": "IAM"}, "authenticationMode: IAM is none of CONFIG_MAP, API_AND_CONFIG_MAP, API"),
-        ({"roleMappings": [{"roleArn": "a", "username": "b", "groups": []}]}, "roleMappings: must be empty when authenticationMode is API; use accessEntries"),
-        ({"authenticationMode": None, "accessEntries": {"me": {"principalArn": "a"}}}, "accessEntries: not supported when authenticationMode is not set; set it to API"),
+        (
+            {"roleMappings": [{"roleArn": "a", "username": "b", "groups": []}]},
+            "roleMappings: must be empty when authenticationMode is API; use accessEntries",
+        ),
+        (
+            {"authenticationMode": None, "accessEntries": {"me": {"principalArn": "a"}}},
+            "accessEntries: not supported when authenticationMode is not set; set it to API",
+        ),
         ({"subnetIds": ["subnet-a"]}, "subnetIds excludes publicSubnetIds and privateSubnetIds: keep one way"),
         ({"nodeGroupOptions": {"gpu": True}, "minSize": 1}, "nodeGroupOptions excludes minSize: move them into it"),
         ({"versoin": "1.35"}, "versoin is no property that Cluster has there; did you mean 'version'?"),
-        ({"vpcCniOptions": {"externalSnat": True, "cniExternalSnat": True}}, "vpcCniOptions: cniExternalSnat and externalSnat exclude each other: keep one"),
-        ({"skipDefaultNodeGroup": False}, "not simulated by the sandbox: the default node group of eks.Cluster (set skipDefaultNodeGroup and make the nodes as a node group of their own)"),
+        (
+            {"vpcCniOptions": {"externalSnat": True, "cniExternalSnat": True}},
+            "vpcCniOptions: cniExternalSnat and externalSnat exclude each other: keep one",
+        ),
+        (
+            {"skipDefaultNodeGroup": False},
+            "not simulated by the sandbox: the default node group of eks.Cluster (set skipDefaultNodeGroup and make the nodes as a node group of their own)",
+        ),
         ({"fargate": True}, "not simulated by the sandbox: fargate of eks.Cluster"),
         ({"autoMode": {"enabled": True}}, "not simulated by the sandbox: autoMode of eks.Cluster"),
     ],
@@ -225,7 +275,10 @@ def test_an_explicit_provider_needs_credential_options():
     reference = "urn:pulumi:dev::project::pulumi:providers:aws::mine::0123"
     with pytest.raises(grpc.aio.AioRpcError) as fault:
         construct({"k": arguments()}, providers={"aws": reference})
-    assert fault.value.details() == "an explicit AWS provider needs its credentials in providerCredentialOpts too, or the kubeconfig names none"
+    assert (
+        fault.value.details()
+        == "an explicit AWS provider needs its credentials in providerCredentialOpts too, or the kubeconfig names none"
+    )
 
 
 def test_an_unknown_decision_is_left_to_up():
@@ -236,7 +289,10 @@ def test_an_unknown_decision_is_left_to_up():
 def test_a_component_that_is_not_simulated_is_named():
     with pytest.raises(grpc.aio.AioRpcError) as fault:
         construct({"k": {}}, kind="NodeGroupV2")
-    assert fault.value.details() == "eks:index:NodeGroupV2: the sandbox simulates eks:index:Cluster, eks:index:ManagedNodeGroup of pulumi-eks, and not this component"
+    assert (
+        fault.value.details()
+        == "eks:index:NodeGroupV2: the sandbox simulates eks:index:Cluster, eks:index:ManagedNodeGroup of pulumi-eks, and not this component"
+    )
 
 
 def node_group(**changes: Any) -> dict[str, Any]:
@@ -274,7 +330,13 @@ def test_efa_support_needs_a_zone():
 
 
 def test_the_process_prints_its_port_and_ends_with_its_input():
-    process = subprocess.Popen([sys.executable, "-m", "sandbox.eks"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sandbox.eks"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline().strip().isdigit()

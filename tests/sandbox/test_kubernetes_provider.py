@@ -45,7 +45,10 @@ def test_a_release_gets_a_name_a_namespace_and_a_timeout():
         ({"versoin": "1"}, "versoin: is no property that Release has there; did you mean 'version'?"),
         ({"chart": None}, "chart: is required and not set: give it a string"),
         ({"timeout": 0}, "timeout: must be a number of seconds above 0, not 0"),
-        ({"repositoryOpts": {"repo": "kuberay"}}, 'repositoryOpts.repo: "kuberay" must be the URL of a chart repository, such as https://ray-project.github.io/kuberay-helm/'),
+        (
+            {"repositoryOpts": {"repo": "kuberay"}},
+            'repositoryOpts.repo: "kuberay" must be the URL of a chart repository, such as https://ray-project.github.io/kuberay-helm/',
+        ),
         ({"name": "a" * 54}, f'name: "{"a" * 54}" has 54 characters, and Helm allows a release 53'),
         ({"skipAwait": True}, "skipAwait: contradicts atomic, which waits in order to roll back: keep one of the two"),
     ],
@@ -67,10 +70,16 @@ def kubeconfig() -> str:
         ({"kubeconfig": "/home/me/.kube/config"}, []),
         ({"kubeClientSettings": '{"qps": 50}'}, []),
         ({"namspace": "x"}, ["namspace: is no property that Provider has there; did you mean 'namespace'?"]),
-        ({"kubeClientSettings": '{"qsp": 50}'}, ["kubeClientSettings.qsp: is no property that Provider has there; did you mean 'qps'?"]),
+        (
+            {"kubeClientSettings": '{"qsp": 50}'},
+            ["kubeClientSettings.qsp: is no property that Provider has there; did you mean 'qps'?"],
+        ),
         ({"kubeconfig": kubeconfig(), "context": "gke"}, ['context: "gke" is not a context of the kubeconfig']),
         ({"kubeconfig": '{"clusters": [], "users": []}'}, ["kubeconfig: has no list of contexts"]),
-        ({"kubeconfig": '{"users": [{"token": "t0p"'}, ["kubeconfig: is neither YAML nor JSON, nor the path of a file"]),
+        (
+            {"kubeconfig": '{"users": [{"token": "t0p"'},
+            ["kubeconfig: is neither YAML nor JSON, nor the path of a file"],
+        ),
     ],
 )
 def test_the_providers_configuration_is_judged(inputs: dict[str, Any], expected: list[str]):
@@ -78,7 +87,9 @@ def test_the_providers_configuration_is_judged(inputs: dict[str, Any], expected:
 
 
 def test_objects_are_judged_before_their_cluster_exists():
-    assert Kubernetes().settle_config({"kubeconfig": UNKNOWN})["kubeconfig"] is not UNKNOWN
+    settled = Kubernetes().settle_config({"kubeconfig": UNKNOWN, "clusterIdentifier": UNKNOWN, "namespace": "x"})
+    assert UNKNOWN not in settled.values()
+    assert settled["namespace"] == "x"
     assert Kubernetes().settle_config({"kubeconfig": kubeconfig()}) == {"kubeconfig": kubeconfig()}
 
 
@@ -86,7 +97,9 @@ def config_map(**data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": data}
 
 
-def diff(ref: ResourceRef, old: dict[str, Any], new: dict[str, Any], config: dict[str, Any] | None = None) -> Difference:
+def diff(
+    ref: ResourceRef, old: dict[str, Any], new: dict[str, Any], config: dict[str, Any] | None = None
+) -> Difference:
     stand_in = Kubernetes()
     stand_in.configure(config or {})
     return stand_in.diff(ref, "id", old, {}, new)
@@ -97,7 +110,9 @@ def test_no_change_is_no_difference():
 
 
 def test_a_changed_config_map_is_replaced_and_first_deleted_when_it_keeps_its_name():
-    assert diff(CONFIG_MAP, config_map(a="1"), config_map(a="2")) == Difference(["data.a"], ["data.a"], delete_before_replace=True)
+    assert diff(CONFIG_MAP, config_map(a="1"), config_map(a="2")) == Difference(
+        ["data.a"], ["data.a"], delete_before_replace=True
+    )
 
 
 def test_a_changed_config_map_of_a_chosen_name_is_made_before_the_old_one_goes():
@@ -108,7 +123,9 @@ def test_a_changed_config_map_of_a_chosen_name_is_made_before_the_old_one_goes()
 
 
 def test_a_provider_that_lets_config_maps_change_updates_them():
-    assert diff(CONFIG_MAP, config_map(a="1"), config_map(a="2"), {"enableConfigMapMutable": "true"}) == Difference(["data.a"], [])
+    assert diff(CONFIG_MAP, config_map(a="1"), config_map(a="2"), {"enableConfigMapMutable": "true"}) == Difference(
+        ["data.a"], []
+    )
 
 
 def test_a_moved_object_is_replaced():
@@ -128,14 +145,12 @@ def test_a_renamed_release_is_replaced_and_changed_values_update_it():
 
 
 def test_what_only_the_cluster_knows_is_unknown_in_a_preview():
-    assert Kubernetes().create(CONFIG_MAP, config_map(a="1"), preview=True) == ("", {**config_map(a="1"), "status": UNKNOWN})
+    assert Kubernetes().create(CONFIG_MAP, config_map(a="1"), preview=True) == (
+        "",
+        {**config_map(a="1"), "status": UNKNOWN},
+    )
     _, outputs = Kubernetes().create(RELEASE, {"chart": "c"}, preview=True)
     assert {key for key, value in outputs.items() if value is UNKNOWN} == {"status", "resourceNames", "manifest"}
-
-
-def test_up_says_that_it_is_not_simulated():
-    with pytest.raises(StandInError, match=r"^`up` is not simulated yet: the sandbox has no cluster to apply this to$"):
-        Kubernetes().create(CONFIG_MAP, config_map(), preview=False)
 
 
 MANIFEST = """
@@ -172,5 +187,8 @@ def test_a_manifest_that_cannot_be_read_is_refused(text: str, message: str):
 
 
 def test_charts_are_not_rendered():
-    with pytest.raises(StandInError, match=r"^kubernetes:helm:template: the sandbox has no charts to render; install a chart as a Release"):
+    with pytest.raises(
+        StandInError,
+        match=r"^kubernetes:helm:template: the sandbox has no charts to render; install a chart as a Release",
+    ):
         Kubernetes().invoke("kubernetes:helm:template", {})

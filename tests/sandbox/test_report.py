@@ -34,7 +34,9 @@ def test_without_a_resource_there_is_no_tree() -> None:
 
 
 def test_the_engine_speaks_from_its_first_section_on() -> None:
-    output = "Previewing update (dev):\n +  aws:ec2:Vpc vpc create\nPolicies:\n    fine\n\nResources:\n    + 2 to create\n"
+    output = (
+        "Previewing update (dev):\n +  aws:ec2:Vpc vpc create\nPolicies:\n    fine\n\nResources:\n    + 2 to create\n"
+    )
     assert engine_words(output) == "Policies:\n    fine\n\nResources:\n    + 2 to create"
 
 

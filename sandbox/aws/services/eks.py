@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from sandbox.aws.kinds import ApiShape, ResourceKind, RuleContext
 from sandbox.aws.paths import is_given, values_at
@@ -78,6 +79,13 @@ def _subnets_span_zones(context: RuleContext) -> Iterable[CheckFailure]:
             yield CheckFailure(path, f"must span at least two Availability Zones, found {found}")
 
 
+def _encryption_taken_away(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    # CustomizeDiff: encryption cannot be switched off; nor can Auto Mode's nodes get another role.
+    taken = {"encryptionConfig"} if old.get("encryptionConfig") and not new.get("encryptionConfig") else set[str]()
+    role = (old.get("computeConfig") or {}).get("nodeRoleArn")
+    return frozenset(taken | ({"computeConfig.nodeRoleArn"} if role else set()))
+
+
 KINDS: Mapping[str, ResourceKind] = {
     "aws:eks/cluster:Cluster": ResourceKind(
         source=_SOURCE + "cluster.go",
@@ -88,9 +96,13 @@ KINDS: Mapping[str, ResourceKind] = {
                 "kubernetesNetworkConfig.ipFamily",
                 "kubernetesNetworkConfig.serviceIpv4Cidr",
                 "name",
+                "outpostConfig.controlPlaneInstanceType",
+                "outpostConfig.controlPlanePlacement.groupName",
+                "remoteNetworkConfig",
                 "roleArn",
             }
         ),
+        replaces_when=_encryption_taken_away,
         sets=frozenset(
             {
                 "enabledClusterLogTypes",
@@ -187,6 +199,7 @@ KINDS: Mapping[str, ResourceKind] = {
         source=_SOURCE + "access_entry.go",
         replaces=frozenset({"clusterName", "principalArn", "type"}),
         sets=frozenset({"kubernetesGroups"}),
+        defaults=MappingProxyType({"type": "STANDARD"}),
         rules=(matches("principalArn", _ARN, _ARN_EXAMPLE),),
     ),
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": ResourceKind(
