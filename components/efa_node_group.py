@@ -17,6 +17,7 @@ from components.launch_template import (
     network_interfaces,
     raid0_user_data,
     reservation_faults,
+    reservation_placement_faults,
     root_volume,
 )
 from components.node_labels import GPU_NODE_LABELS, GPU_TAINT
@@ -124,25 +125,34 @@ class EfaNodeGroup(pulumi.ComponentResource):
         args = self._args
         found = aws.ec2.CapacityReservation.get(f"{self._name}-reservation", reservation_id, opts=self._child)
 
-        def judged(zone: str, instance_type: str, count: int, placement_group_arn: str | None) -> str:
+        def judged(zone: str, instance_type: str, count: int) -> str:
             faults = reservation_faults(
                 reservation_id=reservation_id,
                 found_zone=zone,
                 found_type=instance_type,
                 found_count=count,
-                found_placement_group_arn=placement_group_arn,
                 zone=args["zone"],
                 instance_type=args["instance_type"],
                 node_count=args["node_count"],
-                placement_group_name=args.get("placement_group_name"),
             )
             if faults:
                 raise StackFaults(faults)
             return reservation_id
 
-        return pulumi.Output.all(
-            found.availability_zone, found.instance_type, found.instance_count, found.placement_group_arn
-        ).apply(lambda values: judged(*values))
+        def judge_placement(made_in_arn: str | None) -> None:
+            faults = reservation_placement_faults(
+                reservation_id=reservation_id,
+                made_in_arn=made_in_arn,
+                placement_group_name=args.get("placement_group_name"),
+            )
+            if faults:
+                raise StackFaults(faults)
+
+        # Apart from the rest: EC2 leaves it out where there is none, which a preview takes for unknown.
+        found.placement_group_arn.apply(judge_placement)
+        return pulumi.Output.all(found.availability_zone, found.instance_type, found.instance_count).apply(
+            lambda values: judged(*values)
+        )
 
     def _efa_security_group(self) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
         name = f"{self._name}-efa"
@@ -181,11 +191,7 @@ class EfaNodeGroup(pulumi.ComponentResource):
         if named:
             return pulumi.Output.from_input(named)
         if reservation_id:
-            pulumi.log.info(
-                f"No placement group: reservation {reservation_id} was not made in one, and its instances would not launch "
-                "into another (gpuNodes.placementGroup names one).",
-                resource=self,
-            )
+            # A reservation serves no instance of a placement group it was not made in (eksctl-io/eksctl#7949).
             return None
         # A cluster placement group sits in one zone. With the zone in its name a move to another zone makes a new one,
         # and the launch template and the node group follow.

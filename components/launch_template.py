@@ -135,11 +135,9 @@ def reservation_faults(
     found_zone: str,
     found_type: str,
     found_count: int,
-    found_placement_group_arn: str | None,
     zone: str,
     instance_type: str,
     node_count: int,
-    placement_group_name: str | None,
 ) -> list[str]:
     """Where an existing capacity reservation (``found_*``) cannot hold the node group that is to use it."""
     what = f"gpuNodes.capacity.reservationId: reservation '{reservation_id}'"
@@ -155,9 +153,17 @@ def reservation_faults(
             f"{what} holds {found_count} instance(s), the GPU group wants {node_count}; write gpuNodes.count: {found_count} or "
             "less, or enlarge the reservation."
         )
-    made_in = found_placement_group_arn.rpartition("/")[2] if found_placement_group_arn else None
-    if made_in and made_in != placement_group_name:
-        faults.append(
-            f"{what} was made in placement group '{made_in}' and serves no instance outside it; write gpuNodes.placementGroup: {made_in}."
-        )
     return faults
+
+
+def reservation_placement_faults(
+    *, reservation_id: str, made_in_arn: str | None, placement_group_name: str | None
+) -> list[str]:
+    """Whether a reservation that was made in a placement group (``made_in_arn``) is used in another one, or in none."""
+    made_in = made_in_arn.rpartition("/")[2] if made_in_arn else None
+    if not made_in or made_in == placement_group_name:
+        return []
+    return [
+        f"gpuNodes.capacity.reservationId: reservation '{reservation_id}' was made in placement group '{made_in}' and serves no "
+        f"instance outside it; write gpuNodes.placementGroup: {made_in}."
+    ]

@@ -26,7 +26,8 @@ from .proxies import plain
 from .report import Finding, subject
 from .scope import of_workload
 from .stack import Resource, Stack
-from .values import mapping
+from .tokens import is_judged_in_stacks
+from .values import UNKNOWN, mapping
 from .workloads import Workload, workload_of
 
 UNVERIFIED_SUFFIX = "-unverified"
@@ -105,11 +106,40 @@ class _Deferred:
             report(message, urn)
 
 
+class _Seen:
+    """Kubernetes objects as the program gave them, by URN.
+
+    A stack policy is shown outputs, and in a first preview an object of a cluster that does not exist yet has none: the
+    engine does not ask a provider whose kubeconfig is unknown (pulumi/pulumi pkg/resource/plugin/provider_plugin.go). The
+    resource policies of the same run have seen its inputs.
+    """
+
+    def __init__(self) -> None:
+        self._props: dict[str, Mapping[str, object]] = {}
+
+    def note(self, args: ResourceValidationArgs) -> None:
+        """Keeps what a resource policy is shown of an object that a stack policy judges."""
+        if is_judged_in_stacks(args.resource_type):
+            self._props[args.urn] = mapping(plain(args.props))
+
+    def props(self, item: PolicyResource) -> Mapping[str, object]:
+        """The properties of a resource of the stack; all unknown where nobody has seen any."""
+        shown = mapping(plain(item.props))
+        if shown or not is_judged_in_stacks(item.resource_type):
+            return shown
+        return self._props.get(item.urn, _UNSEEN_OBJECT)
+
+
+_UNSEEN_OBJECT: Mapping[str, object] = {"metadata": UNKNOWN, "spec": UNKNOWN}
+_seen = _Seen()
+
+
 def worker_policies(about: About, rule: WorkerRule) -> list[Policy]:
     """A resource policy on Ray workloads, and its companion."""
     deferred = _Deferred()
 
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        _seen.note(args)
         if workload_of(args.resource_type, {}) is None:
             args.not_applicable("not a Ray workload")
         workload = workload_of(args.resource_type, mapping(plain(args.props)))
@@ -153,4 +183,4 @@ def stack_policies(about: About, rule: StackRule) -> list[Policy]:
 def _resource(item: PolicyResource) -> Resource:
     sources = {name: tuple(source.urn for source in found) for name, found in item.property_dependencies.items()}
     parent = item.parent.urn if item.parent else ""
-    return Resource(item.resource_type, item.name, item.urn, mapping(plain(item.props)), sources, parent)
+    return Resource(item.resource_type, item.name, item.urn, _seen.props(item), sources, parent)

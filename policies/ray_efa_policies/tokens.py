@@ -131,3 +131,12 @@ def ray_kind(token: str) -> str | None:
     """The Ray kind of a token in any version, as object or patch, or None."""
     found = kubernetes_type(token)
     return found.kind if found and found.group == "ray.io" and found.kind in RAY_KINDS else None
+
+
+def is_judged_in_stacks(token: str) -> bool:
+    """Whether a token is one of the Kubernetes kinds that policies on whole stacks look at."""
+    found = kubernetes_type(token)
+    if found is None:
+        return False
+    key = (found.group, found.kind)
+    return key in NODE_POOLS or key in NODE_CLASSES or ray_kind(token) is not None

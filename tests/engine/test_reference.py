@@ -1,5 +1,6 @@
 """This project itself through the engine: its three stacks, a stack in somebody's own network, and a wrong configuration."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -123,7 +124,7 @@ def test_a_stack_previews_without_a_violation(stack: str, reference: Callable[[s
     assert done.exit_code == 0, done.output
     assert done.violations == []
     assert done.advice == []
-    assert "warning:" not in done.output
+    assert done.errors == []
 
 
 @pytest.mark.parametrize(("stack", "model"), [("dev", "qwen3.5-9b"), ("staging", "qwen3.5-9b"), ("prod", "qwen3-32b")])
@@ -143,6 +144,11 @@ def test_a_stack_exports_where_it_stands_and_what_it_serves(
 
 def test_the_names_of_the_dev_stack_are_stable(reference: Callable[[str], Preview]) -> None:
     assert reference("dev").resources == DEV_RESOURCES
+
+
+def test_the_readme_counts_what_the_engine_counts(reference: Callable[[str], Preview]) -> None:
+    (count,) = re.findall(r"\+ \d+ to create", reference("dev").output)
+    assert count in (CHECKOUT / "README.md").read_text()
 
 
 def test_staging_is_made_of_the_same_resources_as_dev(reference: Callable[[str], Preview]) -> None:
@@ -184,7 +190,7 @@ def test_every_kubernetes_resource_belongs_to_the_clusters_own_provider(referenc
     providers = {
         metadata["new"]["provider"].rpartition("::")[0].rpartition("::")[2]
         for metadata in reference("dev").planned()
-        if metadata["type"].startswith("kubernetes:") and metadata["new"]["custom"]
+        if metadata["type"].startswith("kubernetes:") and metadata["new"].get("custom")
     }
 
     assert providers == {"ray-llm-cluster-kubernetes"}
@@ -222,8 +228,17 @@ def test_one_key_moves_subnet_placement_group_and_template_to_another_zone(
     assert done.outputs["gpuZone"] == zone
 
 
-def test_a_stack_that_names_only_its_region_is_the_reference_deployment(preview: PreviewOf, tmp_path: Path) -> None:
-    done = preview(checkout_with(tmp_path, "bare", {"aws:region": "us-east-1"}), stack="bare")
+def test_a_stack_that_says_only_what_no_default_can_know_is_the_reference_deployment(
+    preview: PreviewOf, tmp_path: Path
+) -> None:
+    config = {
+        "aws:region": "us-east-1",
+        "ray-llm-eks:network": {"zones": ["us-east-1a", "us-east-1b"]},
+        "ray-llm-eks:gpuNodes": {"zone": "us-east-1a"},
+        "ray-llm-eks:cluster": {"endpoint": {"publicCidrs": ["198.51.100.7/32"]}},
+    }
+
+    done = preview(checkout_with(tmp_path, "bare", config), stack="bare")
 
     assert done.exit_code == 0, done.output
     assert done.violations == []

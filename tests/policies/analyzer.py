@@ -49,13 +49,17 @@ def secret(value: object) -> dict[str, object]:
 
 @dataclass
 class Resource:
-    """One resource of a program: its inputs, and for each input that holds another's output, that other."""
+    """One resource of a program: its inputs, and for each input that holds another's output, that other.
+
+    An object ``in_future_cluster`` has no outputs yet: its kubeconfig is unknown, so the engine asks no provider.
+    """
 
     type: str
     name: str
     props: dict[str, Any]
     sources: dict[str, list["Resource"]] = field(default_factory=dict)
     parent: "Resource | None" = None
+    in_future_cluster: bool = False
 
     @property
     def urn(self) -> str:
@@ -129,15 +133,20 @@ class Pack:
             request.policyConfig[name].CopyFrom(entry)
         self._stub.Configure(request)
 
-    def preview(self, resources: Sequence[Resource]) -> list[Diagnostic]:
-        """All that the pack has to say in a first preview of a program with these resources."""
+    def preview(self, resources: Sequence[Resource], analyzed: bool = True) -> list[Diagnostic]:
+        """All that the pack has to say in a first preview of a program with these resources.
+
+        Without ``analyzed`` the resource policies are not asked, as where they are all switched off.
+        """
         found: list[Diagnostic] = []
-        for resource in resources:
+        for resource in resources if analyzed else ():
             message = self._message(analyzer_pb2.AnalyzeRequest, resource, resource.props)
             found += self._read(self._stub.Analyze(message).diagnostics, resource.urn)
         request = analyzer_pb2.AnalyzeStackRequest()
         for resource in resources:
             outputs = {**dict.fromkeys(computed(resource.type), UNKNOWN), **resource.props}
+            if resource.in_future_cluster:
+                outputs = {}
             message = self._message(analyzer_pb2.AnalyzerResource, resource, outputs)
             if resource.parent:
                 message.parent = resource.parent.urn

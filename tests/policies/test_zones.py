@@ -239,6 +239,20 @@ def test_a_gpu_node_pool_with_two_zones_is_a_violation(preview):
     assert "is ['us-east-1a', 'us-east-1b']" in only(preview([pool([GPU_FAMILY, zone(A, B)])])).message
 
 
+def test_a_gpu_node_pool_of_a_cluster_that_does_not_exist_yet_is_judged_by_its_inputs(preview):
+    future = pool([GPU_FAMILY, zone(A, B)])
+    future.in_future_cluster = True
+    assert "is ['us-east-1a', 'us-east-1b']" in only(preview([future])).message
+
+
+def test_a_node_pool_that_nobody_has_seen_cannot_be_checked(pack):
+    future = pool([GPU_FAMILY, zone(A)])
+    future.name = "never analyzed"
+    future.in_future_cluster = True
+    (item,) = pack.preview([future], analyzed=False)
+    assert "cannot be checked before the deployment" in item.message
+
+
 def test_a_gpu_node_pool_with_one_zone_passes(preview):
     assert preview([pool([GPU_FAMILY, zone(A)])]) == []
 

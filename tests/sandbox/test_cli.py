@@ -39,7 +39,9 @@ def _go_on_path(machine: Path, build: str) -> None:
     sdk = machine / "sdk" / "python" / "cmd"
     sdk.mkdir(parents=True)
     (sdk / "pulumi-language-python-exec").write_text("executor")
-    _program(machine / "path" / "go", f'#!/bin/sh\nif [ "$1" = list ]; then echo "{machine / "sdk"}"; else {build}; fi\n')
+    _program(
+        machine / "path" / "go", f'#!/bin/sh\nif [ "$1" = list ]; then echo "{machine / "sdk"}"; else {build}; fi\n'
+    )
 
 
 def test_a_cli_on_path_is_taken_as_it_is(machine: Path) -> None:

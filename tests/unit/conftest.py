@@ -1,5 +1,6 @@
 """Runs a piece of program against a recording mock engine, as an update or as a first preview."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,9 +131,10 @@ class Recording(mocks.Mocks):
         self.invoked.append((args.token, dict(args.args)))
         if args.token not in self.invokes:
             raise AssertionError(f"the test expects no invoke of {args.token}")
-        answer: Any = self.invokes[args.token]
+        answer = self.invokes[args.token]
         try:
-            return answer(args.args) if callable(answer) else answer
+            result: Any = answer(args.args) if callable(answer) else answer
+            return result
         except LookupError as error:
             raise InvokeRefused(str(error)) from error
 
@@ -282,5 +284,9 @@ def deploy() -> Iterator[Deploy]:
         body()
         return recording
 
+    # Pulumi's test runner takes the thread's loop, which any asyncio.run before it has closed and taken away.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
     yield run
     settings.reset_options()
+    loop.close()

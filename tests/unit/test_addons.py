@@ -20,8 +20,16 @@ def addon_args(**changes: Any) -> ClusterAddonsArgs:
     args: Any = {
         "instance_type": "g6.8xlarge",
         "region": "us-east-1",
-        "nvidia_device_plugin": {"repository": "https://nvidia.example", "chart": "nvidia-device-plugin", "version": "0.20.0"},
-        "efa_device_plugin": {"repository": "https://aws.example", "chart": "aws-efa-k8s-device-plugin", "version": "v0.5.30"},
+        "nvidia_device_plugin": {
+            "repository": "https://nvidia.example",
+            "chart": "nvidia-device-plugin",
+            "version": "0.20.0",
+        },
+        "efa_device_plugin": {
+            "repository": "https://aws.example",
+            "chart": "aws-efa-k8s-device-plugin",
+            "version": "v0.5.30",
+        },
         "kuberay_operator": {"repository": "https://ray.example", "chart": "kuberay-operator", "version": "1.6.0"},
         **changes,
     }

@@ -115,7 +115,11 @@ def test_the_system_template_leaves_the_security_groups_to_eks(deploy):
     template = deploy(lambda: Cluster("k8s", cluster_args())).one(TEMPLATE).inputs
     assert "networkInterfaces" not in template
     assert "vpcSecurityGroupIds" not in template
-    assert template["metadataOptions"] == {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1}
+    assert template["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpTokens": "required",
+        "httpPutResponseHopLimit": 1,
+    }
     assert template["blockDeviceMappings"][0]["ebs"]["encrypted"] == "true"
 
 

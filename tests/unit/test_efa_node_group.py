@@ -23,7 +23,6 @@ RESERVATION = {
         "availabilityZone": "us-east-1a",
         "instanceType": "g6.8xlarge",
         "instanceCount": 2,
-        "placementGroupArn": "",
     }
 }
 
@@ -158,7 +157,11 @@ def test_nodes_wait_for_the_way_out_their_role_and_the_rules(deploy):
 
 def test_no_pod_leans_on_node_credentials_and_the_root_volume_is_encrypted(deploy):
     template = make(deploy).one(TEMPLATE).inputs
-    assert template["metadataOptions"] == {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1}
+    assert template["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpTokens": "required",
+        "httpPutResponseHopLimit": 1,
+    }
     [root] = template["blockDeviceMappings"]
     assert root["deviceName"] == "/dev/xvda"
     assert root["ebs"]["encrypted"] == "true"
@@ -167,9 +170,9 @@ def test_no_pod_leans_on_node_credentials_and_the_root_volume_is_encrypted(deplo
 
 def test_the_user_data_is_mime_with_a_node_config_that_joins_the_nvme_disks(deploy):
     document = base64.b64decode(make(deploy).one(TEMPLATE).inputs["userData"]).decode()
-    [part] = email.message_from_string(document).get_payload()
-    assert part.get_content_type() == "application/node.eks.aws"
-    config = yaml.safe_load(part.get_payload())
+    parts: Any = email.message_from_string(document).get_payload()
+    assert [part.get_content_type() for part in parts] == ["application/node.eks.aws"]
+    config = yaml.safe_load(parts[0].get_payload())
     assert (config["apiVersion"], config["kind"]) == ("node.eks.aws/v1alpha1", "NodeConfig")
     assert config["spec"]["instance"]["localStorage"] == {"strategy": "RAID0"}
 
@@ -180,13 +183,12 @@ def test_instances_volumes_and_interfaces_are_tagged_by_the_template(deploy):
     assert all(it["tags"]["team"] == "ml" and it["tags"]["Project"] == "ray-llm-eks" for it in specifications)
 
 
-@pytest.mark.parametrize("preview", [True, False])
-def test_another_zone_moves_subnet_placement_group_and_template_together(deploy, preview):
-    here = make(deploy, preview=preview)
-    there = make(deploy, preview=preview, zone="us-east-1b", subnet_id="subnet-b")
-    assert here.one(PLACEMENT).name != there.one(PLACEMENT).name
-    assert here.one(TEMPLATE).inputs["placement"] != there.one(TEMPLATE).inputs["placement"] or preview
-    assert here.one(TEMPLATE).inputs["description"] != there.one(TEMPLATE).inputs["description"]
+def test_another_zone_moves_subnet_placement_group_and_template_together(deploy):
+    here = make(deploy)
+    there = make(deploy, zone="us-east-1b", subnet_id="subnet-b")
+    assert here.one(PLACEMENT).name == "gpu-placement-us-east-1a"
+    assert there.one(PLACEMENT).name == "gpu-placement-us-east-1b"
+    assert here.one(TEMPLATE).inputs["placement"] != there.one(TEMPLATE).inputs["placement"]
     assert there.one(GROUP).inputs["subnetIds"] == ["subnet-b"]
     assert there.result.zone == "us-east-1b"
 
@@ -257,7 +259,10 @@ def test_half_configured_capacity_is_refused(deploy, changes, text):
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        ({"availabilityZone": "us-east-1b"}, "lies in us-east-1b, the GPU nodes in us-east-1a; write gpuNodes.zone: us-east-1b."),
+        (
+            {"availabilityZone": "us-east-1b"},
+            "lies in us-east-1b, the GPU nodes in us-east-1a; write gpuNodes.zone: us-east-1b.",
+        ),
         (
             {"instanceType": "g6e.12xlarge"},
             "holds g6e.12xlarge, the GPU nodes are g6.8xlarge; write gpuNodes.instanceType: g6e.12xlarge.",

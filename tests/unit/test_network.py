@@ -48,7 +48,10 @@ def test_a_new_vpc_has_exactly_these_resources(deploy, preview):
             ("aws:ec2/natGateway:NatGateway", "net-nat-us-east-1a"),
             ("aws:ec2/securityGroup:SecurityGroup", "net-endpoints"),
             ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", "net-endpoints-https"),
-            *(("aws:ec2/vpcEndpoint:VpcEndpoint", f"net-{it}") for it in ("s3", "ecr-api", "ecr-dkr", "sts", "ec2", "logs")),
+            *(
+                ("aws:ec2/vpcEndpoint:VpcEndpoint", f"net-{it}")
+                for it in ("s3", "ecr-api", "ecr-dkr", "sts", "ec2", "logs")
+            ),
             *(("aws:ec2/subnet:Subnet", f"net-{kind}-{zone}") for zone in zones for kind in ("public", "private")),
             *(("aws:ec2/routeTable:RouteTable", f"net-private-{zone}-routes") for zone in zones),
             *(("aws:ec2/route:Route", f"net-private-{zone}-to-nat") for zone in zones),
@@ -66,7 +69,9 @@ def test_a_new_vpc_has_exactly_these_resources(deploy, preview):
 def test_the_zones_of_the_private_subnets_are_known_even_where_ids_are_not(deploy, preview):
     recording = deploy(lambda: Network("net", new_vpc()), preview=preview)
     assert list(recording.result.private_subnet_ids) == ["us-east-1a", "us-east-1b"]
-    subnets = {it.inputs["availabilityZone"]: it for it in recording.of_type("aws:ec2/subnet:Subnet") if "private" in it.name}
+    subnets = {
+        it.inputs["availabilityZone"]: it for it in recording.of_type("aws:ec2/subnet:Subnet") if "private" in it.name
+    }
     assert {zone: it.inputs["cidrBlock"] for zone, it in subnets.items()} == {
         "us-east-1a": "10.20.0.0/20",
         "us-east-1b": "10.20.16.0/20",
@@ -155,10 +160,19 @@ def test_subnets_lie_in_the_vpc_and_never_overlap(cidr):
     ("changes", "text"),
     [
         ({"zones": ["us-east-1a"]}, "network.zones: 1 zone(s) given; the EKS control plane needs at least 2"),
-        ({"zones": ["us-east-1a", "us-east-1a"]}, "network.zones: us-east-1a appears more than once; list each zone once."),
+        (
+            {"zones": ["us-east-1a", "us-east-1a"]},
+            "network.zones: us-east-1a appears more than once; list each zone once.",
+        ),
         ({"cidr": "10.20.0.0/24"}, "network.cidr: '10.20.0.0/24' is a /24; a VPC holds at most a /16"),
-        ({"cidr": "10.20.0.1/16"}, "network.cidr: '10.20.0.1/16' is not an IPv4 network (10.20.0.1/16 has host bits set)"),
-        ({"private_subnets": {"a": "b"}}, "network.privateSubnets: subnets are given without their VPC; write network.vpcId too."),
+        (
+            {"cidr": "10.20.0.1/16"},
+            "network.cidr: '10.20.0.1/16' is not an IPv4 network (10.20.0.1/16 has host bits set)",
+        ),
+        (
+            {"private_subnets": {"a": "b"}},
+            "network.privateSubnets: subnets are given without their VPC; write network.vpcId too.",
+        ),
     ],
 )
 def test_a_network_that_cannot_be_is_refused_before_any_resource(deploy, changes, text):

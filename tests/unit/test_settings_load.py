@@ -14,8 +14,9 @@ SetConfig = Callable[..., None]
 
 
 @pytest.fixture
-def set_config() -> Iterator[SetConfig]:
-    """Sets the configuration as the engine hands it over: sections as JSON text."""
+def set_config(monkeypatch: pytest.MonkeyPatch) -> Iterator[SetConfig]:
+    """Sets the stack and its configuration as the engine hands them over: sections as JSON text."""
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "stack")
 
     def setter(sections: dict[str, Any], secret: tuple[str, ...] = (), **others: str) -> None:
         values = {f"ray-llm-eks:{name}": json.dumps(value) for name, value in sections.items()} | others

@@ -42,7 +42,7 @@ def test_whatever_stands_as_a_section_is_judged_and_not_tripped_over(section: st
 
 
 @settings(max_examples=100, deadline=None)
-@given(PATHS, st.text("abcdefABCDEF0123456789", min_size=8, max_size=20))
+@given(PATHS, st.text("abcdefABCDEF", min_size=8, max_size=20))
 def test_a_token_at_any_path_is_not_shown(path: str, secret: str) -> None:
     sections = raw()
     _put(sections, path, f"hf_{secret}")

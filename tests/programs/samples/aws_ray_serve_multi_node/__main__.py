@@ -1,8 +1,8 @@
 """AWS's prefill/decode sample for Ray on EKS, restated: two g5 workers, the KV cache over TCP by UCX.
 
-Facts from sample-aws-deep-learning-containers, inference/ray-serve/ray-serve-multi-node/manifest/rayservice.yaml (commit
-545c3838), its variables filled in from scripts/env.sh. With `onEfa` only what moving to EFA nodes visibly asks for is
-added: the device, the privileges and the provider.
+Facts from AWS's sample as its fork lopezfelipe/sample-aws-deep-learning-containers holds it (commit 545c3838),
+inference/ray-serve/ray-serve-multi-node/manifest/rayservice.yaml, its variables filled in from scripts/env.sh. With `onEfa`
+only what moving to EFA nodes visibly asks for is added: the device, the privileges and the provider.
 """
 
 import pulumi
