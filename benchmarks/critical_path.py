@@ -124,4 +124,12 @@ def one_after_another(
 
 
 def _is_custom(metadata: Mapping[str, Any]) -> bool:
-    return bool((metadata.get("new") or {}).get("custom"))
+    # A provider is the engine's own: nothing is made on AWS.
+    return bool((metadata.get("new") or {}).get("custom")) and not metadata["urn"].startswith(
+        "pulumi:providers:", _kind_at(metadata["urn"])
+    )
+
+
+def _kind_at(urn: str) -> int:
+    head = urn.rpartition("::")[0]
+    return max(head.rfind("::") + 2, head.rfind("$") + 1)

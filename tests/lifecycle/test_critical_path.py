@@ -42,6 +42,14 @@ def test_components_and_what_stays_as_it_is_have_no_span() -> None:
     assert critical_path.spans(events) == {}
 
 
+def test_a_provider_has_no_span() -> None:
+    provider = f"{PREFIX}pulumi:providers:aws::default"
+    metadata = {"op": "create", "urn": provider, "new": {"custom": True}}
+
+    assert critical_path.spans([(0, {"resourcePreEvent": {"metadata": metadata}})]) == {}
+    assert critical_path.spans([(0, {"resOutputsEvent": {"metadata": metadata}})]) == {}
+
+
 def test_what_the_preview_before_an_up_plans_has_no_span() -> None:
     events = [began(0, "vpc"), ended(1, "vpc")]
     for _, event in events:
