@@ -29,12 +29,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _engine(options: argparse.Namespace) -> int:
-    config, plan = _config_and_faults(options)
+    config, secrets, plan = _config_and_faults(options)
     program = _program(options)
     found = cli.find(_say)
     _say(f"{_DOING[options.command]} stack {options.stack} of {options.program} ({found.origin}) ...")
     with Sandbox(found, HOME, faults=plan, say=_say, shared=options.command == "preview") as sandbox:
-        run = _command(sandbox, options, program, config)
+        run = _command(sandbox, options, program, config, secrets)
         simulated = _simulated(sandbox)
     tree = report.resource_tree(run.events, only_changes=options.command != "preview")
     for part in (tree, report.engine_words(run.output), simulated):
@@ -45,11 +45,13 @@ def _engine(options: argparse.Namespace) -> int:
     return run.exit_code
 
 
-def _command(sandbox: Sandbox, options: argparse.Namespace, program: Path, config: dict[str, str]) -> Run:
+def _command(
+    sandbox: Sandbox, options: argparse.Namespace, program: Path, config: dict[str, str], secrets: dict[str, str]
+) -> Run:
     if options.command == "preview":
-        return sandbox.preview(program, options.stack, config, options.policy_config)
+        return sandbox.preview(program, options.stack, config, options.policy_config, secrets=secrets)
     if options.command == "up":
-        return sandbox.up(program, options.stack, config, options.policy_config)
+        return sandbox.up(program, options.stack, config, options.policy_config, secrets=secrets)
     act = sandbox.refresh if options.command == "refresh" else sandbox.destroy
     return act(program, options.stack, config)
 
@@ -88,16 +90,15 @@ def _program(options: argparse.Namespace) -> Path:
     return program
 
 
-def _config_and_faults(options: argparse.Namespace) -> tuple[dict[str, str], FaultPlan]:
-    """The pairs of ``--config`` and the plan of ``--fault``; all that is wrong with both is said at once."""
+def _config_and_faults(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, str], FaultPlan]:
+    """The pairs of ``--config`` and ``--secret-config``, and the plan of ``--fault``; all that is wrong is said at once."""
     faults: list[str] = []
-    config: dict[str, str] = {}
-    for text in options.config:
-        key, sign, value = text.partition("=")
-        if key and sign:
-            config[key] = value
-        else:
-            faults.append(f"--config {text}: write KEY=VALUE, for instance aws:region=us-east-1")
+    config = _pairs("--config", options.config, "aws:region=us-east-1", faults, shown=True)
+    sealed: list[str] = getattr(options, "secret_config", [])
+    secrets = _pairs("--secret-config", sealed, "ray-llm-eks:model.huggingFaceToken=hf_...", faults, shown=False)
+    faults += [
+        f"--secret-config {key}: --config sets it too; leave out one of the two" for key in secrets if key in config
+    ]
     plan = FaultPlan()
     texts: list[str] = getattr(options, "fault", [])
     for text in texts:
@@ -107,7 +108,19 @@ def _config_and_faults(options: argparse.Namespace) -> tuple[dict[str, str], Fau
             faults.append(str(fault))
     if faults:
         raise UsageError("\nerror: ".join(faults))
-    return config, FaultPlan.parse(texts) if texts else plan
+    return config, secrets, FaultPlan.parse(texts) if texts else plan
+
+
+def _pairs(option: str, texts: Sequence[str], example: str, faults: list[str], *, shown: bool) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if key and sign:
+            pairs[key] = value
+        else:
+            # What lacks its key may be the secret itself.
+            faults.append(f"{option}{f' {text}' if shown else ''}: write KEY=VALUE, for instance {example}")
+    return pairs
 
 
 def _simulated(sandbox: Sandbox) -> str:
@@ -143,6 +156,13 @@ def _parser() -> argparse.ArgumentParser:
             help="one more configuration value; repeatable",
         )
         if name in ("preview", "up"):
+            command.add_argument(
+                "--secret-config",
+                action="append",
+                default=[],
+                metavar="KEY=VALUE",
+                help="one more configuration value, kept as a secret and never shown; repeatable",
+            )
             command.add_argument(
                 "--policy-config",
                 type=Path,

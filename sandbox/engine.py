@@ -1,12 +1,9 @@
 """Runs the real Pulumi engine over a program, with the stand-in providers attached and the policy pack switched on.
 
-Everything it writes lies under one folder (``.sandbox/`` of the checkout): the engine's home, its file backend, and a
-copy of the stack's configuration, so that neither the user's Pulumi login nor the project's stack files are touched.
+Everything it writes lies under one folder (``.sandbox/`` of the checkout).
 """
 
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,8 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml
-
 from sandbox import orphans, recovery
 from sandbox.aws import Aws
 from sandbox.calls import OnCall
@@ -28,14 +23,12 @@ from sandbox.cli import Cli
 from sandbox.faults import FaultPlan
 from sandbox.inventory import Item
 from sandbox.kubernetes import Kubernetes
-from sandbox.stacks import UsageError, project_name, stack_config
+from sandbox.stacks import project_name
 from sandbox.wire import serve
+from sandbox.workspace import Workspace
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACK = CHECKOUT / "policies"
-_PASSPHRASE = "sandbox"
-# A stack file's secrets are sealed with a key that a rehearsal must not have; this takes their place.
-_SECRET = "sandbox-placeholder"
 
 
 @dataclass(frozen=True)
@@ -81,15 +74,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         say: recovery.Say = lambda _: None,
         shared: bool = False,
     ) -> None:
-        self._cli = cli
         self._home = home.resolve()
-        self._state = self._home / "state"
+        self._workspace = Workspace(cli, self._home)
         self._faults = faults or FaultPlan.parse([])
         self._on_call = on_call
         self._say = say
         self._shared = shared
         self._stack = ExitStack()
-        self._providers = ""
         self._running: subprocess.Popen[str] | None = None
         self._one_command = threading.Lock()
 
@@ -110,7 +101,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 self._stack.callback(server.stop)
             ports = [f"{server.package}:{server.port}" for server in servers]
             ports.append(f"eks:{self._start_eks()}")
-            self._providers = ",".join(ports)
+            self._workspace.providers = ",".join(ports)
             started.pop_all()
         return self
 
@@ -125,13 +116,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         stack: str,
         config: Mapping[str, str] | None = None,
         policy_config: Path | None = None,
+        *,
+        secrets: Mapping[str, str] | None = None,
     ) -> Run:
-        """Previews ``program``'s stack with the pack on, whose own stack file ``config`` overrides.
+        """Previews ``program``'s stack with the pack on, whose own stack file ``config`` and ``secrets`` override.
 
         Raises:
             UsageError: there is no such program, or its stack file or a ``config`` key cannot be read.
         """
-        return self._run(["preview", *_pack(policy_config)], program, stack, config)
+        return self._run(["preview", *_pack(policy_config)], program, stack, config, secrets)
 
     def up(
         self,
@@ -140,6 +133,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         config: Mapping[str, str] | None = None,
         policy_config: Path | None = None,
         *,
+        secrets: Mapping[str, str] | None = None,
         preview_first: bool = True,
         replace: Sequence[str] = (),
     ) -> Run:
@@ -153,7 +147,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """
         skipped = () if preview_first else ("--skip-preview",)
         anew = [word for urn in replace for word in ("--replace", urn)]
-        return self._change(["up", "--yes", *skipped, *anew, *_pack(policy_config)], program, stack, config)
+        return self._change(["up", "--yes", *skipped, *anew, *_pack(policy_config)], program, stack, config, secrets)
 
     def refresh(self, program: Path, stack: str, config: Mapping[str, str] | None = None) -> Run:
         """Reads every resource of the stack anew and keeps what was found in its state.
@@ -183,9 +177,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         Raises:
             UsageError: there is no such program, or its stack file cannot be read.
         """
-        project = self._project(program)
-        self._salt(project, stack)
-        return json.loads(self._quiet(["stack", "export", "--stack", stack], project))
+        project = self._workspace.settle(program, stack)
+        return json.loads(self._workspace.ask(["stack", "export", "--stack", stack], project))
 
     def import_state(self, program: Path, stack: str, state: Mapping[str, Any]) -> None:
         """Makes an exported state the stack's own, as ``pulumi stack import`` does.
@@ -193,12 +186,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         Raises:
             UsageError: the engine refuses it, or as for ``export``.
         """
-        project = self._project(program)
-        self._salt(project, stack)
+        project = self._workspace.settle(program, stack)
         with tempfile.NamedTemporaryFile("w", dir=self._home, suffix=".json") as file:
             json.dump(state, file)
             file.flush()
-            self._quiet(["stack", "import", "--stack", stack, "--file", file.name], project)
+            self._workspace.ask(["stack", "import", "--stack", stack, "--file", file.name], project)
 
     def orphans(self, program: Path, stack: str) -> list[Item]:
         """What exists with the stack's tags and is not in its state.
@@ -222,21 +214,36 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         if running is not None:
             running.kill()
 
-    def _change(self, command: Sequence[str], program: Path, stack: str, config: Mapping[str, str] | None) -> Run:
+    def _change(
+        self,
+        command: Sequence[str],
+        program: Path,
+        stack: str,
+        config: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Run:
         self._recover()
-        recovery.refuse_if_locked(self._state, project_name(program), stack)
-        return self._run(command, program, stack, config)
+        recovery.refuse_if_locked(self._workspace.state, project_name(program), stack)
+        return self._run(command, program, stack, config, secrets)
 
-    def _run(self, command: Sequence[str], program: Path, stack: str, config: Mapping[str, str] | None) -> Run:
+    def _run(
+        self,
+        command: Sequence[str],
+        program: Path,
+        stack: str,
+        config: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None,
+    ) -> Run:
         with self._one_command, tempfile.TemporaryDirectory(dir=self._home) as folder:
             settings, log = Path(folder, "config.yaml"), Path(folder, "events")
-            self._write_settings(settings, program, stack, config or {})
+            self._workspace.write_settings(settings, program, stack, config or {}, secrets or {})
+            self.aws.start_run()
             arguments = [
                 *command,
                 *("--stack", stack, "--config-file", str(settings)),
                 *("--event-log", str(log), "--non-interactive", "--color", "never", "--suppress-progress"),
             ]
-            with self._pulumi(arguments, program) as process:
+            with self._workspace.start(arguments, program) as process:
                 self._running = process
                 try:
                     output = self._output(process)
@@ -263,77 +270,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         (self.kubernetes if item.made_by.startswith("kubernetes:") else self.aws).remove(item)
 
     def _recover(self) -> None:
-        recovery.recover(self._home, self._state, self._say)
-
-    def _write_settings(self, settings: Path, program: Path, stack: str, config: Mapping[str, str]) -> None:
-        project = self._project(program)
-        salt = self._salt(project, stack)
-        plain, secrets = stack_config(program, stack)
-        settings.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": plain}))
-        for options in (
-            *(("--secret", "--path", path, _SECRET) for path in secrets),
-            *(("--path", key, value) for key, value in config.items()),
-        ):
-            target = ("--stack", stack, "--config-file", str(settings))
-            self._quiet(["config", "set", *options, *target], project)
-
-    def _project(self, program: Path) -> Path:
-        return self._home / "stacks" / project_name(program)
-
-    def _salt(self, project: Path, stack: str) -> str:
-        """The salt of the stack's secrets; makes the stack where there is none yet.
-
-        `stack init` writes it beside a Pulumi.yaml. Done in a folder of our own, the project's files stay as they are.
-        """
-        project.mkdir(parents=True, exist_ok=True)
-        salted = project / f"Pulumi.{stack}.yaml"
-        with (project / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not salted.exists():
-                (project / "Pulumi.yaml").write_text(yaml.safe_dump({"name": project.name, "runtime": "python"}))
-                self._quiet(["stack", "init", stack, "--no-select"], project)
-            return yaml.safe_load(salted.read_text())["encryptionsalt"]
-
-    def _quiet(self, arguments: Sequence[str], folder: Path) -> str:
-        with self._pulumi([*arguments, "--non-interactive"], folder) as process:
-            output, _ = process.communicate()
-        if process.returncode != 0:
-            raise UsageError(f"pulumi {arguments[0]} {arguments[1]}: {output.strip()}")
-        return output
-
-    def _pulumi(self, arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [str(self._cli.executable), *arguments],
-            cwd=folder,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def _environment(self) -> dict[str, str]:
-        self._state.mkdir(parents=True, exist_ok=True)
-        python = Path(sys.prefix)
-        # No credential and no kubeconfig of the user's gets near a rehearsal.
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PULUMI_", "KUBE"))}
-        return {
-            **kept,
-            **self._cli.environment,
-            recovery.HOME_VARIABLE: str(self._home),
-            "PATH": os.pathsep.join(
-                [*map(str, self._cli.path_entries), str(python / "bin"), os.environ.get("PATH", "")]
-            ),
-            "VIRTUAL_ENV": str(python),
-            "PULUMI_HOME": str(self._home / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{self._state}",
-            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            # Makes --event-log a flag.
-            "PULUMI_DEBUG_COMMANDS": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_PROVIDERS": self._providers,
-        }
+        recovery.recover(self._home, self._workspace.state, self._say)
 
     def _start_eks(self) -> int:
         process = subprocess.Popen(

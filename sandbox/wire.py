@@ -16,6 +16,8 @@ from sandbox.calls import reference as _ref
 from sandbox.standin import UNKNOWN, CheckFailure, InitFailed, StandIn, StandInError
 
 MAX_MESSAGE_BYTES: Final = 400 * 1024 * 1024
+# What a call to the engine ends with once the engine gives up ("resource monitor shut down"): no fault of anybody's.
+_ENGINE_ENDS: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
 # A call may last as long as AWS takes, and the engine has as many in flight as the graph allows.
 _CALLS_AT_ONCE: Final = 128
 
@@ -258,6 +260,8 @@ def _refusals(context: grpc.ServicerContext, given: struct_pb2.Struct = _NOTHING
     except StandInError as refusal:
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
     except Exception as fault:
+        if isinstance(fault, grpc.RpcError) and isinstance(fault, grpc.Call) and fault.code() in _ENGINE_ENDS:
+            context.abort(fault.code(), fault.details() or "the engine has ended")
         traceback.print_exc()
         context.abort(grpc.StatusCode.INTERNAL, f"the sandbox itself failed: {type(fault).__name__}: {fault}")
 

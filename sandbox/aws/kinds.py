@@ -11,11 +11,15 @@ from sandbox.standin import CheckFailure
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What a rule may look at: inputs as the provider keeps them, the region they are for, and AWS."""
+    """What a rule may look at: inputs as the provider keeps them, the region they are for, and AWS.
+
+    ``planned`` has the inputs of each launch template that this run has checked by now, by URN.
+    """
 
     inputs: Mapping[str, Any]
     region: str
     cloud: Cloud
+    planned: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 Rule = Callable[[RuleContext], Iterable[CheckFailure]]

@@ -10,6 +10,7 @@ from sandbox.aws import api_shapes, changes, data_sources, defaults, names, outp
 from sandbox.aws.cloud import Cloud
 from sandbox.aws.inputs import checked, without_defaults
 from sandbox.aws.kinds import ResourceKind, RuleContext
+from sandbox.aws.life.instances import TEMPLATE
 from sandbox.aws.lifecycle import Lifecycle
 from sandbox.aws.services import KINDS
 from sandbox.faults import FaultPlan
@@ -35,6 +36,11 @@ class Aws(StandIn):
         self._lifecycle = Lifecycle(self._cloud, faults or FaultPlan())
         self._region = ""
         self._default_tags: dict[str, Any] = {}
+        self._planned: dict[str, Mapping[str, Any]] = {}
+
+    def start_run(self) -> None:
+        """Forgets which launch templates the last run of the engine has planned."""
+        self._planned = {}
 
     def check_config(self, inputs: Mapping[str, Any]) -> Sequence[CheckFailure]:
         """Refuses a missing region, and one that AWS does not have."""
@@ -71,6 +77,8 @@ class Aws(StandIn):
         defaults.add_region(described, kept, self._region)
         defaults.add_fixed(kind, kept)
         defaults.add_tags_all(described, kept, self._default_tags)
+        if ref.token == TEMPLATE:
+            self._planned[ref.urn] = {"region": self._region, **kept}
         failures += self._faults(kind, kept)
         return Checked(kept, failures)
 
@@ -172,7 +180,7 @@ class Aws(StandIn):
         region = inputs.get("region", self._region)
         if not isinstance(region, str):
             return []
-        context = RuleContext(inputs, region, self._cloud)
+        context = RuleContext(inputs, region, self._cloud, dict(self._planned))
         found = list(api_shapes.faults(kind.api, inputs)) if kind.api else []
         for rule in kind.rules:
             found += rule(context)

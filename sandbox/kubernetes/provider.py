@@ -230,12 +230,6 @@ class Kubernetes(StandIn):
         with self._lock:
             self._remarks.add(text)
 
-    def _outputs(self, ref: ResourceRef, inputs: dict[str, Any]) -> dict[str, Any]:
-        if not self._has_cluster:
-            return {}
-        if ref.token == arguments.RELEASE:
-            return {**inputs, "status": UNKNOWN, "resourceNames": UNKNOWN, "manifest": UNKNOWN}
-        return {**inputs, "status": UNKNOWN}
 
 def _item(live: Mapping[str, Any], cluster: str) -> Item:
     key = Key.of(live)

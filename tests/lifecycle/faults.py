@@ -17,7 +17,6 @@ class Fault:
         next_step: What to do.
         stack: The stack that meets it.
         command: ``up`` or ``destroy``.
-        replace: What the second `up` has to make anew.
     """
 
     option: str
@@ -27,7 +26,6 @@ class Fault:
     next_step: str
     stack: str = "dev"
     command: str = "up"
-    replace: Sequence[str] = ()
 
     @property
     def kind(self) -> str:
@@ -35,8 +33,6 @@ class Fault:
         return self.option.partition("@")[0]
 
 
-FAILED_GROUP: Final = "**NodeGroup::ray-llm-gpu-nodes"
-_ANEW: Final = f"`pulumi up --replace '{FAILED_GROUP}'`"
 
 FAULTS: Final[Sequence[Fault]] = (
     Fault(
@@ -58,8 +54,7 @@ FAULTS: Final[Sequence[Fault]] = (
         meaning="the account's vCPU limit for this kind of instance",
         says=["VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit"],
         says_in_words="`AsgInstanceLaunchFailures ... VcpuLimitExceeded`",
-        next_step=f"ask for a [higher quota](#a-higher-quota), then {_ANEW}",
-        replace=[FAILED_GROUP],
+        next_step="ask for a [higher quota](#a-higher-quota), then `pulumi up`",
     ),
     Fault(
         option="insufficient-capacity",
@@ -70,8 +65,7 @@ FAULTS: Final[Sequence[Fault]] = (
             "We currently do not have sufficient g6.8xlarge capacity",
         ],
         says_in_words="`AsgInstanceLaunchFailures ... InsufficientInstanceCapacity`, after a long wait",
-        next_step=f"{_ANEW} later, or [another zone](#another-zone-for-the-gpu-nodes), or buy a reservation",
-        replace=[FAILED_GROUP],
+        next_step="`pulumi up` later, or [another zone](#another-zone-for-the-gpu-nodes), or buy a reservation",
     ),
     Fault(
         option="reservation-expired",
@@ -79,9 +73,8 @@ FAULTS: Final[Sequence[Fault]] = (
         says=["AsgInstanceLaunchFailures", "ReservationCapacityExceeded"],
         says_in_words="`AsgInstanceLaunchFailures ... ReservationCapacityExceeded`; before a preview, that it is not found",
         next_step="buy another one, write its id to `gpuNodes.capacity.reservationId` (or set `kind: onDemand`), "
-        f"then {_ANEW}",
+        "then `pulumi up`",
         stack="prod",
-        replace=[FAILED_GROUP],
     ),
     Fault(
         option="node-creation-failure",
@@ -89,9 +82,7 @@ FAULTS: Final[Sequence[Fault]] = (
         says=["CREATE_FAILED", "NodeCreationFailure: Instances failed to join the kubernetes cluster"],
         says_in_words="`NodeCreationFailure: Instances failed to join the kubernetes cluster`, after 15 to 30 minutes",
         next_step="in a network of your own check that the subnet has a route out; read the instance's console output (`aws ec2 "
-        "get-console-output`); "
-        f"then {_ANEW}",
-        replace=[FAILED_GROUP],
+        "get-console-output`); then `pulumi up`",
     ),
     Fault(
         option="time-out",

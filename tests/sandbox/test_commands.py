@@ -160,6 +160,36 @@ def test_all_that_is_wrong_with_a_command_is_said_at_once(shop: Shop) -> None:
     ]
 
 
+def test_a_secret_without_a_key_is_refused_unseen(shop: Shop) -> None:
+    code, out, said = shop.run("up", "--secret-config", "hf_abc", "--secret-config", "a:b=1", "--config", "a:b=2")
+    assert (code, out) == (2, "")
+    assert said.splitlines() == [
+        "error: --secret-config: write KEY=VALUE, for instance ray-llm-eks:model.huggingFaceToken=hf_...",
+        "error: --secret-config a:b: --config sets it too; leave out one of the two",
+    ]
+
+
+def test_a_secret_reaches_the_program_and_is_never_shown(shop: Shop) -> None:
+    source = (shop.program / "__main__.py").read_text()
+    reading = """
+token = pulumi.Config().require_secret_object("hub")["token"]
+pulumi.export("length", token.apply(len))
+pulumi.export("token", token)
+aws.ec2.SecurityGroup("shown", description=token, vpc_id=vpc.id, tags=tags)
+"""
+    (shop.program / "__main__.py").write_text(source + reading)
+    options = ("--secret-config", "shop:hub.token=hf_=abc def")
+    for command in ("preview", "up"):
+        code, out, said = shop.run(command, *options)
+        assert code == 0, out + said
+        assert "hf_" not in out + said
+    with Sandbox(cli.find(print), shop.home, shared=True) as box:
+        (group,) = (one for one in box.aws.cloud.account.records() if one.token.endswith(":SecurityGroup"))
+        state = box.export(shop.program, "dev")
+    assert group.inputs["description"] == "hf_=abc def"
+    assert "hf_" not in json.dumps(state)
+
+
 def test_a_locked_stack_is_one_clean_error(shop: Shop, living: int) -> None:
     folder = shop.home / "state" / ".pulumi" / "locks" / "organization" / "shop" / "dev"
     folder.mkdir(parents=True)

@@ -5,9 +5,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from sandbox.aws.inputs import join
 from sandbox.aws.kinds import ApiShape, ResourceKind, RuleContext
 from sandbox.aws.paths import is_given, values_at
 from sandbox.aws.rules import at_most_one_of, cidr, conflicts, length, matches, offering_faults, one_of
+from sandbox.aws.templates import faults_of_pair
+from sandbox.kubernetes import syntax
 from sandbox.standin import CheckFailure
 
 _SOURCE = "internal/service/eks/"
@@ -57,6 +60,22 @@ def _types_are_offered(context: RuleContext) -> Iterable[CheckFailure]:
     zones = {zone for one in subnets if (zone := context.cloud.zone_of_subnet(one, context.region))}
     for path, name in values_at(context.inputs, "instanceTypes[]"):
         yield from offering_faults(context, path, name, sorted(zones))
+
+
+def _labels_are_well_formed(context: RuleContext) -> Iterable[CheckFailure]:
+    # EKS CreateNodegroup: InvalidParameterException; a node's labels and taints are Kubernetes' (apimachinery, validation).
+    for _, labels in values_at(context.inputs, "labels"):
+        for key, text in labels.items():
+            path = join("labels", key)
+            if fault := syntax.qualified_name_fault(key):
+                yield CheckFailure(path, f"the key {fault}")
+            if isinstance(text, str) and (fault := syntax.label_value_fault(text)):
+                yield CheckFailure(path, fault)
+    for path, taint in values_at(context.inputs, "taints[]"):
+        for name, fault_of in (("key", syntax.qualified_name_fault), ("value", syntax.label_value_fault)):
+            text = taint.get(name)
+            if isinstance(text, str) and (fault := fault_of(text)):
+                yield CheckFailure(f"{path}.{name}", fault)
 
 
 def _endpoint_is_reachable(context: RuleContext) -> Iterable[CheckFailure]:
@@ -184,6 +203,8 @@ KINDS: Mapping[str, ResourceKind] = {
             _template_is_needed,
             _sizes_are_ordered,
             _types_are_offered,
+            _labels_are_well_formed,
+            faults_of_pair,
         ),
     ),
     "aws:eks/addon:Addon": ResourceKind(

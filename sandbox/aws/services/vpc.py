@@ -53,6 +53,17 @@ def _ports_of_all_protocols(context: RuleContext) -> Iterable[CheckFailure]:
                 yield CheckFailure(path, reason)
 
 
+def _no_ports_of_all_protocols(context: RuleContext) -> Iterable[CheckFailure]:
+    # EC2 AuthorizeSecurityGroupIngress forgets the ports, and the next update fails with InvalidParameterValue, "You may
+    # not specify all protocols and specific ports" (hashicorp/terraform-provider-aws#30035). -1 is what EC2 itself shows.
+    if context.inputs.get("ipProtocol") not in ("-1", "all"):
+        return
+    for name in ("fromPort", "toPort"):
+        port = context.inputs.get(name)
+        if isinstance(port, int) and port != -1:
+            yield CheckFailure(name, f"is {port}, but ipProtocol -1 (all) takes no ports: leave it out")
+
+
 def _cidr_inside_vpc(context: RuleContext) -> Iterable[CheckFailure]:
     for _, vpc in values_at(context.inputs, "vpcId"):
         outer = context.cloud.cidr_of_vpc(vpc, context.region)
@@ -83,7 +94,7 @@ _SINGLE_RULE = ResourceKind(
     source=_SOURCE + "vpc_security_group_ingress_rule.go",
     replaces=frozenset({"securityGroupId"}),
     replaces_when=_another_kind_of_peer,
-    rules=(exactly_one_of(*_PEERS), cidr("cidrIpv4")),
+    rules=(exactly_one_of(*_PEERS), cidr("cidrIpv4"), _no_ports_of_all_protocols),
 )
 
 KINDS: Mapping[str, ResourceKind] = {
