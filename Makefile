@@ -7,10 +7,10 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preview test lint format clean
+.PHONY: help setup preview up refresh destroy inventory test test-faults bench lint format clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.ready policies/venv/.ready  ## everything the other targets need: both Python environments and the Pulumi CLI
 	@$(BIN)/python -m sandbox.cli
@@ -31,8 +31,26 @@ policies/venv/.ready: policies/requirements.txt
 preview: setup  ## preview a stack on the sandbox, policies on: make preview STACK=prod
 	@$(BIN)/python -m sandbox preview --stack $(STACK)
 
+up: setup  ## make a stack on the sandbox, policies on: make up STACK=prod
+	@$(BIN)/python -m sandbox up --stack $(STACK)
+
+refresh: setup  ## compare a stack's state with what exists on the sandbox
+	@$(BIN)/python -m sandbox refresh --stack $(STACK)
+
+destroy: setup  ## delete everything that a stack has made on the sandbox
+	@$(BIN)/python -m sandbox destroy --stack $(STACK)
+
+inventory: setup  ## list what exists on the sandbox; the last line counts it
+	@$(BIN)/python -m sandbox inventory --stack $(STACK)
+
 test: lint  ## types, style and every test that needs no cluster
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not lifecycle'
+
+test-faults: setup  ## every fault, kills of up and destroy, and the whole life of each stack (about 12 minutes; FULL=1 for all kills)
+	@$(BIN)/python -m pytest -q tests/lifecycle -n $(WORKERS) --dist loadgroup -m lifecycle
+
+bench: setup  ## how parallel `up` is against its critical path and the order of AWS's sample (about 2 minutes)
+	@$(BIN)/python -m benchmarks.up_parallelism
 
 lint: setup  ## ruff and pyright (strict for components and policies)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright

@@ -1,16 +1,14 @@
 """Runs the real Pulumi engine over a program, with the stand-in providers attached and the policy pack switched on.
 
-Everything it writes lies under one folder (``.sandbox/`` of the checkout): the engine's home, its file backend, and a
-copy of the stack's configuration, so that neither the user's Pulumi login nor the project's stack files are touched.
+Everything it writes lies under one folder (``.sandbox/`` of the checkout).
 """
 
-import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -18,22 +16,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml
-
+from sandbox import orphans, recovery
 from sandbox.aws import Aws
+from sandbox.calls import OnCall
 from sandbox.cli import Cli
+from sandbox.faults import FaultPlan
+from sandbox.inventory import Item
 from sandbox.kubernetes import Kubernetes
+from sandbox.stacks import project_name
 from sandbox.wire import serve
+from sandbox.workspace import Workspace
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACK = CHECKOUT / "policies"
-_PASSPHRASE = "sandbox"
-# A stack file's secrets are sealed with a key that a rehearsal must not have; this takes their place.
-_SECRET = "sandbox-placeholder"
-
-
-class UsageError(Exception):
-    """What was asked cannot be run: no such program, stack or configuration. The text says what to type instead."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +39,70 @@ class Run:
     output: str
     events: Sequence[Mapping[str, Any]]
 
+    @property
+    def changes(self) -> Mapping[str, int]:
+        """How many resources the command, or the preview that it stopped at, treats how: ``{"create": 3, "same": 40}``."""
+        summaries = [event["summaryEvent"] for event in self.events if "summaryEvent" in event]
+        return summaries[-1]["resourceChanges"] or {} if summaries else {}
+
 
 class Sandbox(AbstractContextManager["Sandbox"]):
-    """The engine with its stand-ins running; leave the ``with`` block and they end."""
+    """The engine with its stand-ins running; leave the ``with`` block and they end.
 
-    def __init__(self, cli: Cli, home: Path) -> None:
-        self._cli = cli
-        self._home = home
+    A home is one AWS account with its clusters and one file backend, all of it kept between commands. One process at a
+    time uses it.
+
+    Args:
+        cli: the Pulumi CLI.
+        home: the folder that all of it lies in; made where it is missing.
+        faults: what AWS is to refuse.
+        on_call: hears of each call to a stand-in.
+        say: gets a line for each thing that an interrupted run had left behind.
+        shared: for what changes nothing (previews, inventories): others who share may use the home at the same time.
+
+    Raises:
+        UsageError: on entering, when another process uses the home.
+    """
+
+    def __init__(
+        self,
+        cli: Cli,
+        home: Path,
+        *,
+        faults: FaultPlan | None = None,
+        on_call: OnCall | None = None,
+        say: recovery.Say = lambda _: None,
+        shared: bool = False,
+    ) -> None:
+        self._home = home.resolve()
+        self._workspace = Workspace(cli, self._home)
+        self._faults = faults or FaultPlan.parse([])
+        self._on_call = on_call
+        self._say = say
+        self._shared = shared
         self._stack = ExitStack()
-        self._providers = ""
-        self.aws = Aws()
-        self.kubernetes = Kubernetes()
+        self._running: subprocess.Popen[str] | None = None
+        self._one_command = threading.Lock()
 
     def __enter__(self) -> Self:
-        servers = [serve(self.aws), serve(self.kubernetes)]
-        for server in servers:
-            self._stack.callback(server.stop)
-        ports = [f"{server.package}:{server.port}" for server in servers]
-        ports.append(f"eks:{self._start_eks()}")
-        self._providers = ",".join(ports)
+        self._home.mkdir(parents=True, exist_ok=True)
+        claimed, alone = recovery.claim(self._home, shared=self._shared)
+        self._stack.enter_context(claimed)
+        with ExitStack() as started:
+            started.push(self._stack)
+            if alone:
+                self._recover()
+            if self._shared:
+                recovery.share(claimed)
+            self.aws = Aws(self._home / "aws", self._faults)
+            self.kubernetes = Kubernetes(self._home / "kubernetes", self.aws.cluster_endpoints)
+            servers = [serve(self.aws, self._on_call), serve(self.kubernetes, self._on_call)]
+            for server in servers:
+                self._stack.callback(server.stop)
+            ports = [f"{server.package}:{server.port}" for server in servers]
+            ports.append(f"eks:{self._start_eks()}")
+            self._workspace.providers = ",".join(ports)
+            started.pop_all()
         return self
 
     def __exit__(
@@ -76,96 +116,161 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         stack: str,
         config: Mapping[str, str] | None = None,
         policy_config: Path | None = None,
+        *,
+        secrets: Mapping[str, str] | None = None,
     ) -> Run:
-        """Previews ``program``'s stack with the pack on, whose own stack file ``config`` overrides.
+        """Previews ``program``'s stack with the pack on, whose own stack file ``config`` and ``secrets`` override.
 
         Raises:
             UsageError: there is no such program, or its stack file or a ``config`` key cannot be read.
         """
-        options = ["--policy-pack", str(PACK)]
-        if policy_config is not None:
-            options += ["--policy-pack-config", str(policy_config)]
-        return self._run(["preview", *options], program, stack, config or {})
+        return self._run(["preview", *_pack(policy_config)], program, stack, config, secrets)
 
-    def _run(self, command: Sequence[str], program: Path, stack: str, config: Mapping[str, str]) -> Run:
-        with tempfile.TemporaryDirectory(dir=self._home) as folder:
+    def up(
+        self,
+        program: Path,
+        stack: str,
+        config: Mapping[str, str] | None = None,
+        policy_config: Path | None = None,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        preview_first: bool = True,
+        replace: Sequence[str] = (),
+    ) -> Run:
+        """Makes the stack what the program says. Its preview comes first, and a policy that blocks there blocks it.
+
+        ``preview_first=False`` leaves that out, which halves the time where something else is at stake. ``replace`` names
+        resources to make anew, as URNs with ``**``.
+
+        Raises:
+            UsageError: as for a preview, or the stack is locked.
+        """
+        skipped = () if preview_first else ("--skip-preview",)
+        anew = [word for urn in replace for word in ("--replace", urn)]
+        return self._change(["up", "--yes", *skipped, *anew, *_pack(policy_config)], program, stack, config, secrets)
+
+    def refresh(self, program: Path, stack: str, config: Mapping[str, str] | None = None) -> Run:
+        """Reads every resource of the stack anew and keeps what was found in its state.
+
+        A create that a killed CLI had begun is struck from the state, whatever became of it: see :meth:`orphans`.
+
+        Raises:
+            UsageError: as for ``up``.
+        """
+        return self._change(["refresh", "--yes", "--skip-preview", "--clear-pending-creates"], program, stack, config)
+
+    def destroy(self, program: Path, stack: str, config: Mapping[str, str] | None = None) -> Run:
+        """Deletes every resource of the stack.
+
+        Raises:
+            UsageError: as for ``up``.
+        """
+        return self._change(["destroy", "--yes", "--skip-preview"], program, stack, config)
+
+    def inventory(self) -> list[Item]:
+        """Everything that exists, whoever made it, and nothing that AWS itself put there before any stack."""
+        return [*self.aws.inventory(), *self.kubernetes.inventory()]
+
+    def export(self, program: Path, stack: str) -> dict[str, Any]:
+        """The stack's state as ``pulumi stack export`` gives it; an empty one where the stack was never deployed.
+
+        Raises:
+            UsageError: there is no such program, or its stack file cannot be read.
+        """
+        project = self._workspace.settle(program, stack)
+        return json.loads(self._workspace.ask(["stack", "export", "--stack", stack], project))
+
+    def import_state(self, program: Path, stack: str, state: Mapping[str, Any]) -> None:
+        """Makes an exported state the stack's own, as ``pulumi stack import`` does.
+
+        Raises:
+            UsageError: the engine refuses it, or as for ``export``.
+        """
+        project = self._workspace.settle(program, stack)
+        with tempfile.NamedTemporaryFile("w", dir=self._home, suffix=".json") as file:
+            json.dump(state, file)
+            file.flush()
+            self._workspace.ask(["stack", "import", "--stack", stack, "--file", file.name], project)
+
+    def orphans(self, program: Path, stack: str) -> list[Item]:
+        """What exists with the stack's tags and is not in its state.
+
+        Raises:
+            UsageError: as for ``export``.
+        """
+        return orphans.find(self.inventory(), self.export(program, stack), project_name(program), stack)
+
+    def delete_orphans(self, program: Path, stack: str, say: recovery.Say = lambda _: None) -> list[str]:
+        """Deletes them; ``say`` gets a line for each. Returns why the rest could not be deleted.
+
+        Raises:
+            UsageError: as for ``export``.
+        """
+        return orphans.delete(self.orphans(program, stack), self._remove, say)
+
+    def kill(self) -> None:
+        """Ends the CLI that runs now by SIGKILL, as a machine that goes down would; its children stay."""
+        running = self._running
+        if running is not None:
+            running.kill()
+
+    def _change(
+        self,
+        command: Sequence[str],
+        program: Path,
+        stack: str,
+        config: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Run:
+        self._recover()
+        recovery.refuse_if_locked(self._workspace.state, project_name(program), stack)
+        return self._run(command, program, stack, config, secrets)
+
+    def _run(
+        self,
+        command: Sequence[str],
+        program: Path,
+        stack: str,
+        config: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None,
+    ) -> Run:
+        with self._one_command, tempfile.TemporaryDirectory(dir=self._home) as folder:
             settings, log = Path(folder, "config.yaml"), Path(folder, "events")
-            self._write_settings(settings, program, stack, config)
+            self._workspace.write_settings(settings, program, stack, config or {}, secrets or {})
+            self.aws.start_run()
             arguments = [
                 *command,
                 *("--stack", stack, "--config-file", str(settings)),
                 *("--event-log", str(log), "--non-interactive", "--color", "never", "--suppress-progress"),
             ]
-            with self._pulumi(arguments, program) as process:
-                output, _ = process.communicate()
-            events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+            with self._workspace.start(arguments, program) as process:
+                self._running = process
+                try:
+                    output = self._output(process)
+                finally:
+                    self._running = None
+            # A killed CLI leaves half a line.
+            lines = log.read_text().splitlines() if log.exists() else []
+            events = [json.loads(line) for line in lines if line.endswith("}")]
             return Run(process.returncode, output, events)
 
-    def _write_settings(self, settings: Path, program: Path, stack: str, config: Mapping[str, str]) -> None:
-        project = self._home / "stacks" / _project_name(program)
-        salt = self._salt(project, stack)
-        plain, secrets = _stack_config(program, stack)
-        settings.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": plain}))
-        for options in (
-            *(("--secret", "--path", path, _SECRET) for path in secrets),
-            *(("--path", key, value) for key, value in config.items()),
-        ):
-            target = ("--stack", stack, "--config-file", str(settings))
-            self._quiet(["config", "set", *options, *target], project)
+    def _output(self, process: "subprocess.Popen[str]") -> str:
+        assert process.stdout is not None
+        lines: list[str] = []
+        try:
+            lines.extend(process.stdout)
+        except KeyboardInterrupt:
+            # The engine was interrupted too. It waits for what is in flight, and that needs the stand-ins.
+            self._say("Interrupted: waiting for what is in flight. Once more ends it at once.")
+            lines.extend(process.stdout)
+        process.wait()
+        return "".join(lines)
 
-    def _salt(self, project: Path, stack: str) -> str:
-        """The salt of the stack's secrets; makes the stack where there is none yet.
+    def _remove(self, item: Item) -> None:
+        (self.kubernetes if item.made_by.startswith("kubernetes:") else self.aws).remove(item)
 
-        `stack init` writes it beside a Pulumi.yaml. Done in a folder of our own, the project's files stay as they are.
-        """
-        project.mkdir(parents=True, exist_ok=True)
-        salted = project / f"Pulumi.{stack}.yaml"
-        with (project / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not salted.exists():
-                (project / "Pulumi.yaml").write_text(yaml.safe_dump({"name": project.name, "runtime": "python"}))
-                self._quiet(["stack", "init", stack, "--no-select"], project)
-            return yaml.safe_load(salted.read_text())["encryptionsalt"]
-
-    def _quiet(self, arguments: Sequence[str], folder: Path) -> None:
-        with self._pulumi([*arguments, "--non-interactive"], folder) as process:
-            output, _ = process.communicate()
-        if process.returncode != 0:
-            raise UsageError(f"pulumi {arguments[0]} {arguments[1]}: {output.strip()}")
-
-    def _pulumi(self, arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [str(self._cli.executable), *arguments],
-            cwd=folder,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def _environment(self) -> dict[str, str]:
-        state = self._home / "state"
-        state.mkdir(parents=True, exist_ok=True)
-        python = Path(sys.prefix)
-        # No credential and no kubeconfig of the user's gets near a rehearsal.
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PULUMI_", "KUBE"))}
-        return {
-            **kept,
-            **self._cli.environment,
-            "PATH": os.pathsep.join(
-                [*map(str, self._cli.path_entries), str(python / "bin"), os.environ.get("PATH", "")]
-            ),
-            "VIRTUAL_ENV": str(python),
-            "PULUMI_HOME": str(self._home / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{state}",
-            "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            # Makes --event-log a flag.
-            "PULUMI_DEBUG_COMMANDS": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_PROVIDERS": self._providers,
-        }
+    def _recover(self) -> None:
+        recovery.recover(self._home, self._workspace.state, self._say)
 
     def _start_eks(self) -> int:
         process = subprocess.Popen(
@@ -174,6 +279,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # Ctrl-C is for the engine, which still needs this one.
+            start_new_session=True,
         )
         self._stack.callback(_end, process)
         assert process.stdout is not None
@@ -189,52 +296,6 @@ def _end(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def _project_name(program: Path) -> str:
-    path = program / "Pulumi.yaml"
-    if not path.is_file():
-        raise UsageError(f"--program {program}: there is no Pulumi.yaml in it; name the folder of a Pulumi program")
-    document = _mapping(path)
-    name = document.get("name")
-    if not isinstance(name, str):
-        raise UsageError(f"{path}: it has no `name`; give the project one")
-    return name
-
-
-def _stack_config(program: Path, stack: str) -> tuple[dict[str, Any], list[str]]:
-    """The stack file's configuration without its secrets, and the paths at which these stand."""
-    path = program / f"Pulumi.{stack}.yaml"
-    if not path.is_file():
-        known = sorted(one.name.removeprefix("Pulumi.").removesuffix(".yaml") for one in program.glob("Pulumi.*.yaml"))
-        if known:
-            raise UsageError(
-                f"--stack {stack}: there is no {path.name}; the stacks of this program are {', '.join(known)}"
-            )
-        return {}, []
-    secrets: list[str] = []
-    config = _mapping(path).get("config") or {}
-    return _without_secrets(config, "", secrets), secrets
-
-
-def _without_secrets(value: Any, path: str, secrets: list[str]) -> Any:
-    if isinstance(value, dict):
-        kept = {}
-        for key, member in value.items():
-            at = f"{path}.{key}" if path else str(key)
-            if isinstance(member, dict) and set(member) == {"secure"}:
-                secrets.append(at)
-            else:
-                kept[key] = _without_secrets(member, at, secrets)
-        return kept
-    if isinstance(value, list):
-        return [_without_secrets(member, f"{path}[{index}]", secrets) for index, member in enumerate(value)]
-    return value
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as fault:
-        raise UsageError(f"{path}: it is not YAML: {' '.join(str(fault).split())}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: it is not a mapping of keys to values")
-    return document
+def _pack(policy_config: Path | None) -> list[str]:
+    chosen = [] if policy_config is None else ["--policy-pack-config", str(policy_config)]
+    return ["--policy-pack", str(PACK), *chosen]

@@ -30,6 +30,20 @@ class StandInError(Exception):
     """What the real provider would refuse. Its text reaches the user as one line, without a traceback."""
 
 
+class InitFailed(StandInError):
+    """A resource that exists and is not what was asked for: it goes into the state, with what is wrong with it.
+
+    The engine takes it up again at the next update (pulumirpc.ErrorResourceInitFailed).
+    """
+
+    def __init__(self, id: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.id = id
+        self.inputs = inputs
+        self.outputs = outputs
+        self.reasons = reasons
+
+
 @dataclass(frozen=True)
 class ResourceRef:
     """Which resource a call is about: ``token`` is the type token, ``name`` the logical name."""

@@ -5,15 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from sandbox.standin import UNKNOWN, CheckFailure, ResourceRef, StandIn, StandInError
+from sandbox.calls import OnCall, Watcher
+from sandbox.calls import reference as _ref
+from sandbox.standin import UNKNOWN, CheckFailure, InitFailed, StandIn, StandInError
 
 MAX_MESSAGE_BYTES: Final = 400 * 1024 * 1024
+# What a call to the engine ends with once the engine gives up ("resource monitor shut down"): no fault of anybody's.
+_ENGINE_ENDS: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
+# A call may last as long as AWS takes, and the engine has as many in flight as the graph allows.
+_CALLS_AT_ONCE: Final = 128
 
 # One sentinel per type of value; sdk/go/common/resource/plugin/rpc.go of pulumi/pulumi.
 _UNKNOWN_ON_THE_WIRE: Final = frozenset(
@@ -30,6 +36,7 @@ _UNKNOWN_ON_THE_WIRE: Final = frozenset(
 _UNKNOWN_STRING: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 # A secret is an object that carries this key and value; sdk/go/common/resource/sig of pulumi/pulumi.
 _SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+_NOTHING: Final = struct_pb2.Struct()
 _SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
 
 
@@ -172,12 +179,12 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
 
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        with _refusals(context):
+        with _refusals(context, request.properties):
             id, outputs = self._stand_in.create(_ref(request), decode(request.properties), request.preview)
             return provider_pb2.CreateResponse(id=id, properties=_sealed(request.properties, encode(outputs)))
 
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        with _refusals(context):
+        with _refusals(context, request.properties):
             found = self._stand_in.read(_ref(request), request.id, decode(request.inputs), decode(request.properties))
             if found is None:
                 return provider_pb2.ReadResponse()
@@ -189,7 +196,7 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
 
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        with _refusals(context):
+        with _refusals(context, request.news):
             outputs = self._stand_in.update(
                 _ref(request),
                 request.id,
@@ -216,11 +223,6 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
             return self._stand_in.construct(request)
 
 
-def _ref(request: Any) -> ResourceRef:
-    token, _, name = request.urn.rpartition("::")
-    return ResourceRef(token=token.rpartition("::")[2].rpartition("$")[2], urn=request.urn, name=name)
-
-
 def _failures(failures: Sequence[CheckFailure]) -> list[provider_pb2.CheckFailure]:
     # A failure with a property makes the engine print that property's value, which may be a secret, or `{<nil>}`
     # where the path is nested: the path goes into the text instead, as the bridge does it.
@@ -230,13 +232,36 @@ def _failures(failures: Sequence[CheckFailure]) -> list[provider_pb2.CheckFailur
     ]
 
 
+class _Status(NamedTuple):
+    code: grpc.StatusCode
+    details: str
+    trailing_metadata: Sequence[tuple[str, bytes]]
+
+
+def _init_failed(failure: InitFailed, given: struct_pb2.Struct) -> Any:
+    """The status that google.rpc.Status travels in, with the resource as its detail."""
+    detail = provider_pb2.ErrorResourceInitFailed(
+        id=failure.id,
+        properties=_sealed(given, encode(failure.outputs)),
+        inputs=_sealed(given, encode(failure.inputs)),
+        reasons=failure.reasons,
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(failure))
+    status.details.add().Pack(detail)
+    return _Status(grpc.StatusCode.UNKNOWN, str(failure), [("grpc-status-details-bin", status.SerializeToString())])
+
+
 @contextmanager
-def _refusals(context: grpc.ServicerContext) -> Iterator[None]:
+def _refusals(context: grpc.ServicerContext, given: struct_pb2.Struct = _NOTHING) -> Iterator[None]:
     try:
         yield
+    except InitFailed as failure:
+        context.abort_with_status(_init_failed(failure, given))
     except StandInError as refusal:
         context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
     except Exception as fault:
+        if isinstance(fault, grpc.RpcError) and isinstance(fault, grpc.Call) and fault.code() in _ENGINE_ENDS:
+            context.abort(fault.code(), fault.details() or "the engine has ended")
         traceback.print_exc()
         context.abort(grpc.StatusCode.INTERNAL, f"the sandbox itself failed: {type(fault).__name__}: {fault}")
 
@@ -254,10 +279,11 @@ class Server:
         self._grpc.stop(grace=None).wait()
 
 
-def serve(stand_in: StandIn) -> Server:
-    """Starts a stand-in on a free port of 127.0.0.1."""
+def serve(stand_in: StandIn, on_call: OnCall | None = None) -> Server:
+    """Starts a stand-in on a free port of 127.0.0.1; ``on_call`` hears of what it is asked to do."""
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=32),
+        futures.ThreadPoolExecutor(max_workers=_CALLS_AT_ONCE),
+        interceptors=[Watcher(on_call)],
         options=[
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

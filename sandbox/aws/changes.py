@@ -23,9 +23,12 @@ def changed_paths(old: Any, new: Any, sets: frozenset[str], path: str = "") -> I
         yield path
 
 
-def replacing(paths: list[str], kind: ResourceKind) -> list[str]:
+def replacing(
+    paths: list[str], kind: ResourceKind, old: Mapping[str, Any] | None = None, new: Mapping[str, Any] | None = None
+) -> list[str]:
     """Those of the changed paths that make a new resource."""
-    return [one for one in paths if _replaces(pattern_of(one), kind)]
+    now = kind.replaces_when(old or {}, new or {}) if kind.replaces_when else frozenset()
+    return [one for one in paths if _replaces(pattern_of(one), kind) or _covers(now, pattern_of(one))]
 
 
 def _replaces(pattern: str, kind: ResourceKind) -> bool:

@@ -1,38 +1,32 @@
 """AWS behind the stand-in: moto, in this process, started when something is first asked of it."""
 
-import threading
 from collections.abc import Mapping
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sandbox.aws import seeds
+from sandbox.aws.account import Account
 from sandbox.standin import StandInError
-
-# moto's backends belong to the process and are not made for concurrent use.
-_LOCK = threading.RLock()
 
 
 class Cloud:
-    """The simulated account, of which there is one a process. Calls are serialised."""
+    """A simulated account as rules and data sources see it. Calls are serialised.
 
-    def __init__(self) -> None:
-        self._clients: dict[tuple[str, str], Any] = {}
+    ``cloud.call`` is also how a test changes something behind a program's back: it is kept like everything else.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.account = Account(folder)
         self._offerings: dict[tuple[str, str], frozenset[str]] = {}
         self._instance_types: dict[tuple[str, str], Mapping[str, Any] | None] = {}
 
-    def call(self, service: str, operation: str, region: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, service: str, operation: str, region: str, /, **parameters: Any) -> dict[str, Any]:
         """Makes an API call, named as in boto3 (``describe_vpcs``).
 
         Raises:
-            StandInError: AWS refuses it; the text is AWS's own.
+            StandInError: AWS refuses it; an AwsError carries AWS's code and words.
         """
-        from botocore.exceptions import ClientError, ParamValidationError
-
-        with _LOCK:
-            try:
-                return getattr(self._client(service, region), operation)(**parameters)
-            except (ClientError, ParamValidationError) as refusal:
-                raise StandInError(str(refusal)) from refusal
+        return self.account.call(service, operation, region, parameters)
 
     def regions(self) -> frozenset[str]:
         """The regions of the partition ``aws``."""
@@ -84,40 +78,3 @@ class Cloud:
         except StandInError:
             return None
         return found["CidrBlock"]
-
-    def _client(self, service: str, region: str) -> Any:
-        key = (service, region)
-        if key not in self._clients:
-            self._clients[key] = _session().client(service, region_name=region)
-        return self._clients[key]
-
-
-@cache
-def _session() -> Any:
-    import boto3
-    from moto import mock_aws
-    from moto.moto_api._internal import mock_random
-
-    # The process's own credentials stay as they are: the engine's children inherit the environment.
-    mock_aws(config={"core": {"mock_credentials": False}, "iam": {"load_aws_managed_policies": True}}).start()
-    mock_random.seed(seeds.SEED)
-    session = boto3.Session(aws_access_key_id="sandbox", aws_secret_access_key="sandbox")
-    _make_existing_network(session)
-    return session
-
-
-def _make_existing_network(session: Any) -> None:
-    network = seeds.EXISTING_NETWORK
-    ec2 = session.client("ec2", region_name=network.region)
-    vpc = ec2.create_vpc(CidrBlock=network.cidr, TagSpecifications=_named("vpc", "existing"))["Vpc"]["VpcId"]
-    for zone, cidr in network.subnet_cidrs.items():
-        ec2.create_subnet(
-            VpcId=vpc,
-            CidrBlock=cidr,
-            AvailabilityZone=zone,
-            TagSpecifications=_named("subnet", f"existing-private-{zone}"),
-        )
-
-
-def _named(kind: str, name: str) -> list[dict[str, Any]]:
-    return [{"ResourceType": kind, "Tags": [{"Key": "Name", "Value": name}]}]

@@ -20,6 +20,11 @@ def read(token: str, id: str, cloud: Cloud, region: str) -> dict[str, Any] | Non
     return reader(id, cloud, region)
 
 
+def can_read(token: str) -> bool:
+    """Whether resources of this type are among what existed before any stack."""
+    return token in _READERS
+
+
 def vpc(row: Mapping[str, Any], cloud: Cloud, region: str) -> dict[str, Any]:
     """A VPC as the provider shows it, from DescribeVpcs and the attributes that need calls of their own."""
     found = row["VpcId"]

@@ -11,11 +11,15 @@ from sandbox.standin import CheckFailure
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What a rule may look at: inputs as the provider keeps them, the region they are for, and AWS."""
+    """What a rule may look at: inputs as the provider keeps them, the region they are for, and AWS.
+
+    ``planned`` has the inputs of each launch template that this run has checked by now, by URN.
+    """
 
     inputs: Mapping[str, Any]
     region: str
     cloud: Cloud
+    planned: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 Rule = Callable[[RuleContext], Iterable[CheckFailure]]
@@ -42,6 +46,7 @@ class ResourceKind:
         source: Where this was read: a file of hashicorp/terraform-provider-aws (``internal/service/...``).
         replaces: Patterns of properties whose change makes a new resource (ForceNew); ``*`` is all of them.
         keeps: Patterns that are updated in place although ``replaces`` covers them.
+        replaces_when: From old and new inputs, further properties that make a new resource (CustomizeDiff, ModifyPlan).
         sets: Patterns of lists in which order means nothing.
         nested_computed: Members of given objects that AWS fills in where they are unset.
         changes_with_update: Outputs that each update gives a new value.
@@ -54,6 +59,7 @@ class ResourceKind:
     source: str
     replaces: frozenset[str] = frozenset()
     keeps: frozenset[str] = frozenset()
+    replaces_when: "Callable[[Mapping[str, Any], Mapping[str, Any]], frozenset[str]] | None" = None
     sets: frozenset[str] = frozenset()
     nested_computed: frozenset[str] = frozenset()
     changes_with_update: frozenset[str] = frozenset()

@@ -3,20 +3,25 @@
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from sandbox.aws import api_shapes, changes, data_sources, defaults, existing, names, outputs, schema
+from sandbox.aws import api_shapes, changes, data_sources, defaults, names, outputs, schema
 from sandbox.aws.cloud import Cloud
 from sandbox.aws.inputs import checked, without_defaults
 from sandbox.aws.kinds import ResourceKind, RuleContext
+from sandbox.aws.life.instances import TEMPLATE
+from sandbox.aws.lifecycle import Lifecycle
 from sandbox.aws.services import KINDS
+from sandbox.faults import FaultPlan
+from sandbox.inventory import Item
 from sandbox.standin import UNKNOWN, Checked, CheckFailure, Difference, ResourceRef, StandIn, StandInError
 
 _UNLISTED = ResourceKind(source="")
 
 
 class Aws(StandIn):
-    """``aws`` for the sandbox.
+    """``aws`` for the sandbox: one account, kept in a folder, or in memory without one.
 
     One process stands in for every provider of the package: of two explicit providers in different regions the one
     configured last gives the region of resources that name none.
@@ -24,10 +29,18 @@ class Aws(StandIn):
 
     package = "aws"
 
-    def __init__(self, cloud: Cloud | None = None) -> None:
-        self._cloud = cloud or Cloud()
+    def __init__(
+        self, folder: Path | None = None, faults: FaultPlan | None = None, *, cloud: Cloud | None = None
+    ) -> None:
+        self.cloud = self._cloud = cloud or Cloud(folder)
+        self._lifecycle = Lifecycle(self._cloud, faults or FaultPlan())
         self._region = ""
         self._default_tags: dict[str, Any] = {}
+        self._planned: dict[str, Mapping[str, Any]] = {}
+
+    def start_run(self) -> None:
+        """Forgets which launch templates the last run of the engine has planned."""
+        self._planned = {}
 
     def check_config(self, inputs: Mapping[str, Any]) -> Sequence[CheckFailure]:
         """Refuses a missing region, and one that AWS does not have."""
@@ -64,6 +77,8 @@ class Aws(StandIn):
         defaults.add_region(described, kept, self._region)
         defaults.add_fixed(kind, kept)
         defaults.add_tags_all(described, kept, self._default_tags)
+        if ref.token == TEMPLATE:
+            self._planned[ref.urn] = {"region": self._region, **kept}
         failures += self._faults(kind, kept)
         return Checked(kept, failures)
 
@@ -91,12 +106,12 @@ class Aws(StandIn):
             )
         rule = names.auto_name_of(self._schema(ref.token))
         first_delete = kind.delete_before_replace or names.is_fixed(rule, old_inputs, new_inputs)
-        return Difference(found, changes.replacing(found, kind), first_delete)
+        return Difference(found, changes.replacing(found, kind, old_inputs, new_inputs), first_delete)
 
     def create(self, ref: ResourceRef, inputs: dict[str, Any], preview: bool) -> tuple[str, dict[str, Any]]:
-        """In a preview: no id, and UNKNOWN for what only AWS fills in."""
+        """Makes the resource; in a preview: no id, and UNKNOWN for what only AWS fills in."""
         if not preview:
-            raise self._not_simulated("create")
+            return self._lifecycle.create(ref, inputs, self._region)
         described = self._schema(ref.token)
         planned = outputs.of_new(described, KINDS.get(ref.token, _UNLISTED), inputs)
         tags = defaults.planned_tags_all(described, inputs, self._default_tags)
@@ -105,12 +120,9 @@ class Aws(StandIn):
     def read(
         self, ref: ResourceRef, id: str, inputs: dict[str, Any], outputs: dict[str, Any]
     ) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
-        """Reads what existed before the stack; see ``seeds``. None when there is no such thing."""
-        found = existing.read(ref.token, id, self._cloud, self._region)
-        if found is None:
-            return None
-        described = self._schema(ref.token)
-        return id, {key: value for key, value in found.items() if key in described.inputs}, found
+        """Reads what the account has of it now. None when there is no such thing."""
+        kind = KINDS.get(ref.token, _UNLISTED)
+        return self._lifecycle.read(ref, id, inputs, outputs, kind, self._region)
 
     def update(
         self,
@@ -121,15 +133,31 @@ class Aws(StandIn):
         new_inputs: dict[str, Any],
         preview: bool,
     ) -> dict[str, Any]:
-        """In a preview: new values over what AWS filled in before."""
+        """Changes the resource; in a preview: new values over what AWS filled in before."""
         if not preview:
-            raise self._not_simulated("update")
+            return self._lifecycle.update(ref, id, old_outputs, new_inputs, self._region)
         kind = KINDS.get(ref.token, _UNLISTED)
         return outputs.of_update(self._schema(ref.token), kind, old_outputs, new_inputs)
 
     def delete(self, ref: ResourceRef, id: str, old_inputs: dict[str, Any], old_outputs: dict[str, Any]) -> None:
-        """Refused: only a preview is simulated."""
-        raise self._not_simulated("delete")
+        """Deletes the resource; refused while something uses it."""
+        self._lifecycle.delete(ref, id, old_inputs, self._region)
+
+    def inventory(self) -> list[Item]:
+        """Everything that exists in the account, but for what it had before any stack."""
+        return self._lifecycle.inventory()
+
+    def remove(self, item: Item) -> None:
+        """Deletes something from the inventory.
+
+        Raises:
+            StandInError: AWS refuses it: something else uses it.
+        """
+        self._lifecycle.remove(item)
+
+    def cluster_endpoints(self) -> Mapping[str, str]:
+        """API server endpoint -> name of each EKS cluster that exists."""
+        return self._lifecycle.cluster_endpoints()
 
     def invoke(self, token: str, args: dict[str, Any]) -> dict[str, Any]:
         """Answers a data source, its arguments judged like a resource's inputs."""
@@ -152,14 +180,11 @@ class Aws(StandIn):
         region = inputs.get("region", self._region)
         if not isinstance(region, str):
             return []
-        context = RuleContext(inputs, region, self._cloud)
+        context = RuleContext(inputs, region, self._cloud, dict(self._planned))
         found = list(api_shapes.faults(kind.api, inputs)) if kind.api else []
         for rule in kind.rules:
             found += rule(context)
         return found
-
-    def _not_simulated(self, verb: str) -> StandInError:
-        return StandInError(f"the sandbox simulates previews only so far: it does not {verb} resources")
 
 
 def _region_of(config: Mapping[str, Any]) -> Any:

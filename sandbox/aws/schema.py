@@ -8,17 +8,22 @@ import importlib
 import inspect
 import re
 import sys
+import threading
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from pulumi import _types as sdk_types
 
 PACKAGE = "aws"
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_READING = threading.RLock()
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "object", "document", "any"]
 
@@ -79,6 +84,18 @@ class FunctionSchema:
     result: frozenset[str]
 
 
+def _alone(read: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Lets one thread at a time read the SDK, which imports its modules on first use and shows them half-made to the next."""
+
+    @wraps(read)
+    def locked(*arguments: _P.args, **named: _P.kwargs) -> _T:
+        with _READING:
+            return read(*arguments, **named)
+
+    return locked
+
+
+@_alone
 @cache
 def resource(token: str) -> ResourceSchema | None:
     """The schema of a resource type such as ``aws:eks/nodeGroup:NodeGroup``; None when the SDK registers no such type."""
@@ -96,6 +113,7 @@ def resource(token: str) -> ResourceSchema | None:
     return ResourceSchema(token, _fields_of(args), outputs, frozenset(computed))
 
 
+@_alone
 @cache
 def function(token: str) -> FunctionSchema | None:
     """The schema of a function such as ``aws:ec2/getVpc:getVpc``; None when the SDK has no such function."""
@@ -134,6 +152,7 @@ def _resource_class(token: str) -> type | None:
     return None
 
 
+@_alone
 @cache
 def _fields_of(args: type) -> dict[str, Field]:
     names = sdk_types.input_type_py_to_pulumi_names(args)

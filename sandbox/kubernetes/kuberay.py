@@ -5,6 +5,7 @@ On a real cluster such an object is stored and then sits with the reason Validat
 ever; the sandbox says it in the preview.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -265,7 +266,7 @@ def _yaml(place: str, text: Any) -> Iterator[Fault]:
     if not isinstance(text, str):
         return
     try:
-        document = yaml.safe_load(text)
+        document = _first_document(text)
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -273,6 +274,14 @@ def _yaml(place: str, text: Any) -> Iterator[Fault]:
         return
     if document is not None and not isinstance(document, Mapping):
         yield Fault(place, "must be a YAML mapping")
+
+
+def _first_document(text: str) -> Any:
+    # sigs.k8s.io/yaml: JSON is YAML even with tabs, which PyYAML refuses, and nothing after the first document is read.
+    try:
+        return json.loads(text)
+    except ValueError:
+        return next(iter(yaml.safe_load_all(text)), None)
 
 
 def _under(place: str, faults: Iterator[Fault]) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ looks at one value, known to have the right types where it is known at all, and 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from sandbox.kubernetes import syntax
@@ -21,6 +22,7 @@ class Fault(NamedTuple):
 Rule = Callable[[Any], Iterator[Fault]]
 
 _NATIVE_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
+_HUGE_PAGES: Final = "hugepages-"
 _HOST_PATH_TYPES: Final = (
     "",
     "DirectoryOrCreate",
@@ -86,7 +88,7 @@ def _resources(value: Mapping[str, Any]) -> Iterator[Fault]:
         place, limit, whole = (
             f"requests.{syntax.key(name)}",
             syntax.quantity(limited),
-            "/" in name or name.startswith("hugepages-"),
+            "/" in name or name.startswith(_HUGE_PAGES),
         )
         if limit is None:
             if whole and limited is None:
@@ -103,20 +105,31 @@ def _resource(side: str, name: str, amount: Any) -> Iterator[Fault]:
     place = f"{side}.{syntax.key(name)}"
     if fault := syntax.qualified_name_fault(name):
         yield Fault(place, f"the resource name {fault}")
-    elif "/" not in name and name not in _NATIVE_RESOURCES and not name.startswith("hugepages-"):
+    elif "/" not in name and name not in _NATIVE_RESOURCES and not name.startswith(_HUGE_PAGES):
         yield Fault(
             place,
             f'"{name}" is no resource: the plain ones are {", ".join(sorted(_NATIVE_RESOURCES))}; a device is named like nvidia.com/gpu',
         )
-    elif name.startswith("hugepages-") and not (syntax.quantity(name.removeprefix("hugepages-")) or 0) > 0:
+    elif name.startswith(_HUGE_PAGES) and not _page_size(name):
         yield Fault(place, f'"{name}" names no page size: write hugepages-2Mi or hugepages-1Gi')
     quantity = None if amount is UNKNOWN else syntax.quantity(amount)
     if quantity is None:
         return
     if quantity < 0:
         yield Fault(place, f"must not be negative ({amount})")
+    elif (page := _page_size(name)) and quantity % page:
+        yield Fault(
+            place,
+            f'{amount} is no multiple of the page size: write bytes with a unit, such as "{name.removeprefix(_HUGE_PAGES)}"',
+        )
     elif "/" in name and quantity != quantity.to_integral_value():
         yield Fault(place, f"{name} is counted in whole devices, not {amount}")
+
+
+def _page_size(name: str) -> Decimal:
+    # IsHugePageResourceValueDivisible: a container's huge pages are whole pages.
+    size = syntax.quantity(name.removeprefix(_HUGE_PAGES)) if name.startswith(_HUGE_PAGES) else None
+    return max(size or Decimal(0), Decimal(0))
 
 
 def _pod(value: Mapping[str, Any]) -> Iterator[Fault]:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from sandbox.aws import schema
-from sandbox.aws.cloud import Cloud
 from sandbox.aws.provider import Aws
 from sandbox.aws.seeds import EXISTING_NETWORK
 from sandbox.standin import UNKNOWN, Checked, ResourceRef
@@ -79,9 +78,14 @@ RIVALS: Mapping[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def provider() -> Aws:
-    stand_in = Aws(Cloud())
+    stand_in = Aws()
     stand_in.configure({"region": "us-east-1"})
     return stand_in
+
+
+@pytest.fixture(autouse=True)
+def _new_run(provider: Aws) -> None:
+    provider.start_run()
 
 
 def check(provider: Aws, token: str, inputs: dict[str, Any], name: str = "main") -> Checked:
@@ -201,6 +205,13 @@ def test_a_policy_written_as_an_object_becomes_text(provider: Aws) -> None:
          ("launchTemplate", "give either id or name: none is set")),
         (NODE_GROUP, {"instanceTypes": ["g6.9xlarge"]},
          ("instanceTypes[0]", "is 'g6.9xlarge', which is no EC2 instance type")),
+        (NODE_GROUP, {"labels": {"a b": "c"}},
+         ('labels["a b"]', 'the key "a b" must be letters, digits, "-", "_" and ".", with a letter or digit at both ends')),
+        (NODE_GROUP, {"labels": {"pool": "c d"}},
+         ("labels.pool", '"c d" must be letters, digits, "-", "_" and ".", with a letter or digit at both ends')),
+        (NODE_GROUP, {"taints": [{"key": "a/b/c", "effect": "NO_SCHEDULE"}]},
+         ("taints[0].key", 'the prefix of "a/b/c": "a/b" must be lower-case letters, digits, "-" and ".", '
+          "with a letter or digit at both ends")),
         (NODE_GROUP, {"nodeRoleArn": "node-role"},
          ("nodeRoleArn", "is 'node-role', which is not of the form arn:aws:iam::123456789012:role/name")),
         (NODE_GROUP, {"nodeGroupName": "a", "nodeGroupNamePrefix": "b"},
@@ -258,6 +269,9 @@ def test_a_policy_written_as_an_object_becomes_text(provider: Aws) -> None:
         ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
          {"securityGroupId": UNKNOWN, "ipProtocol": "-1"},
          ("cidrIpv4", "give one of cidrIpv4, cidrIpv6, prefixListId, referencedSecurityGroupId: none is set")),
+        ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
+         {"securityGroupId": UNKNOWN, "ipProtocol": "-1", "cidrIpv4": "10.0.0.0/8", "fromPort": 0, "toPort": -1},
+         ("fromPort", "is 0, but ipProtocol -1 (all) takes no ports: leave it out")),
         ("aws:ec2/placementGroup:PlacementGroup", {"strategy": "clustered"},
          ("strategy", "is 'clustered'; it may be cluster, spread, partition, precision-time")),
         ("aws:ec2/placementGroup:PlacementGroup", {"strategy": "cluster", "partitionCount": 2},

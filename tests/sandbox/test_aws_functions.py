@@ -124,7 +124,7 @@ def test_an_add_on_version_follows_kubernetes(provider: Aws) -> None:
          "aws:ec2/getVpc:getVpc: idd is no property that getVpc has there; did you mean 'id'?"),
         ("aws:ec2/getVpc:getVpc", {"cidrBlock": "10.99.0.0/16"}, "aws:ec2/getVpc: no Vpc in us-east-1 matches"),
         ("aws:ec2/getSubnet:getSubnet", {"vpcId": EXISTING_NETWORK.vpc_id},
-         "aws:ec2/getSubnet: 2 (be more specific) Subnet in us-east-1 matches"),
+         "aws:ec2/getSubnet: 3 (be more specific) Subnet in us-east-1 matches"),
         ("aws:ec2/getInstanceType:getInstanceType", {"instanceType": "g6.9xlarge"},
          "aws:ec2/getInstanceType: EC2 has no instance type g6.9xlarge in us-east-1"),
         ("aws:ec2/getInstanceType:getInstanceType", {},
@@ -152,7 +152,8 @@ def test_a_function_that_is_not_simulated_is_named(provider: Aws) -> None:
 def test_an_aws_refusal_keeps_its_own_text(provider: Aws) -> None:
     message = refusal(provider, "aws:ssm/getParameter:getParameter", {"name": "/none"})
 
-    assert message.startswith("An error occurred (ParameterNotFound) when calling the GetParameter operation")
+    assert message.startswith("operation error SSM: GetParameter, https response error StatusCode: 400")
+    assert message.endswith("ParameterNotFound: Parameter /none not found.")
 
 
 def policy(provider: Aws, **args: Any) -> dict[str, Any]:

@@ -192,11 +192,6 @@ def test_tags_of_the_providers_newer_types_are_planned_too(provider: Aws) -> Non
     assert planned(provider, token, given)["tagsAll"] == {"team": "ml", "stage": "dev"}
 
 
-def test_only_previews_are_simulated(provider: Aws) -> None:
-    with pytest.raises(StandInError, match="the sandbox simulates previews only so far: it does not create resources"):
-        provider.create(ref(NODE_GROUP), NODES, preview=False)
-
-
 def test_equal_inputs_change_nothing(provider: Aws) -> None:
     assert difference(provider, NODE_GROUP, NODES) == Difference()
 
@@ -320,3 +315,40 @@ def test_a_type_that_cannot_be_looked_up_is_named(provider: Aws) -> None:
         StandInError, match="the sandbox cannot look up an existing aws:iam/role:Role: it knows aws:ec2/"
     ):
         provider.read(ref(ROLE), "nodes", {}, {})
+
+
+def test_a_rule_with_another_kind_of_peer_is_a_new_rule(provider: Aws) -> None:
+    token = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+    old = {"securityGroupId": "sg-1", "ipProtocol": "-1", "cidrIpv4": "10.0.0.0/16"}
+
+    other_range = difference(provider, token, old, cidrIpv4="10.1.0.0/16")
+    other_peer = difference(provider, token, old, cidrIpv4=None, referencedSecurityGroupId="sg-1")
+
+    assert other_range.replaces == []
+    assert sorted(other_peer.replaces) == ["cidrIpv4", "referencedSecurityGroupId"]
+
+
+def test_a_gateway_endpoint_does_not_change_its_private_dns_in_place(provider: Aws) -> None:
+    token = "aws:ec2/vpcEndpoint:VpcEndpoint"
+    gateway = {"vpcId": "vpc-1", "serviceName": "com.amazonaws.us-east-1.s3"}
+
+    assert difference(provider, token, gateway, privateDnsEnabled=True).replaces == ["privateDnsEnabled"]
+    interface = {**gateway, "vpcEndpointType": "Interface"}
+    assert difference(provider, token, interface, privateDnsEnabled=True).replaces == []
+
+
+def test_encryption_cannot_be_taken_from_a_cluster(provider: Aws) -> None:
+    cluster = {
+        "name": "llm",
+        "roleArn": "arn:aws:iam::123456789012:role/control",
+        "vpcConfig": {"subnetIds": ["subnet-1", "subnet-2"]},
+    }
+    encryption = {"provider": {"keyArn": "arn:aws:kms:us-east-1:123456789012:key/1"}, "resources": ["secrets"]}
+
+    given = difference(provider, "aws:eks/cluster:Cluster", cluster, encryptionConfig=encryption)
+    taken = difference(
+        provider, "aws:eks/cluster:Cluster", {**cluster, "encryptionConfig": encryption}, encryptionConfig=None
+    )
+
+    assert given.replaces == []
+    assert taken.replaces == ["encryptionConfig"]

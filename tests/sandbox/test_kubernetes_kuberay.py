@@ -316,3 +316,15 @@ def test_the_fixture_is_what_the_module_holds():
     except subprocess.CalledProcessError as fault:
         pytest.skip(f"the module cannot be downloaded here: {fault.stderr.strip()}")
     assert record_kuberay.text(record_kuberay.record(source)) == record_kuberay.FIXTURE.read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"applications": [{"name": "llm"}]}, indent="\t"),
+        "applications: []\n---\n",
+        "applications: []\n---\n- a: [",
+    ],
+)
+def test_a_serve_config_is_read_as_gos_yaml_reads_it(text: str):
+    assert refusals(changed("spec serveConfigV2", text)) == []

@@ -151,6 +151,11 @@ def test_a_correct_deployment_is_accepted():
             f'{SHOWN}.resources.limits.gpu: "gpu" is no resource: the plain ones are cpu, ephemeral-storage, memory, storage; a device is named like nvidia.com/gpu',
         ),
         (
+            f"{CONTAINER} resources limits hugepages-2Mi",
+            "5120",
+            f'{SHOWN}.resources.limits.hugepages-2Mi: 5120 is no multiple of the page size: write bytes with a unit, such as "2Mi"',
+        ),
+        (
             f"{CONTAINER} resources limits hugepages-big",
             "1Gi",
             f'{SHOWN}.resources.limits.hugepages-big: "hugepages-big" names no page size: write hugepages-2Mi or hugepages-1Gi',

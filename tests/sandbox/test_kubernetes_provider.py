@@ -153,11 +153,6 @@ def test_what_only_the_cluster_knows_is_unknown_in_a_preview():
     assert {key for key, value in outputs.items() if value is UNKNOWN} == {"status", "resourceNames", "manifest"}
 
 
-def test_up_says_that_it_is_not_simulated():
-    with pytest.raises(StandInError, match=r"^`up` is not simulated yet: the sandbox has no cluster to apply this to$"):
-        Kubernetes().create(CONFIG_MAP, config_map(), preview=False)
-
-
 MANIFEST = """
 apiVersion: v1
 kind: List

@@ -56,6 +56,10 @@ class Recorder(StandIn):
         raise StandInError("DependencyViolation: vpc-1 has dependencies")
 
     def invoke(self, token: str, args: dict[str, Any]) -> dict[str, Any]:
+        if "engine" in args:
+            # What a call to an engine that has gone away ends with.
+            with grpc.insecure_channel(args["engine"]) as channel:
+                provider_pb2_grpc.ResourceProviderStub(channel).Invoke(provider_pb2.InvokeRequest(), timeout=5)
         return {"token": token, "args": args}
 
 
@@ -154,6 +158,15 @@ def test_a_fault_of_the_stand_in_says_that_it_is_the_sandbox(stub: Any, capfd: p
     with pytest.raises(grpc.RpcError) as fault:
         stub.Update(provider_pb2.UpdateRequest(urn=URN, id="vpc-1"))
     assert fault.value.details() == "the sandbox itself failed: ValueError: a fault of the stand-in itself"
+
+
+def test_an_engine_that_has_ended_is_no_fault_of_the_sandbox(stub: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    args = struct_pb2.Struct()
+    args.update({"engine": "127.0.0.1:1"})
+    with pytest.raises(grpc.RpcError) as ended:
+        stub.Invoke(provider_pb2.InvokeRequest(tok="aws:x:y", args=args))
+    assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert capfd.readouterr().err == ""
 
 
 def test_a_component_that_it_does_not_have_is_refused_by_name(stub: Any) -> None:

@@ -16,6 +16,7 @@ from sandbox.aws.rules import (
     one_of,
     zone_exists,
 )
+from sandbox.aws.templates import interface_faults
 from sandbox.standin import CheckFailure
 
 _SOURCE = "internal/service/ec2/"
@@ -44,19 +45,12 @@ def _device_indexes_are_unique(context: RuleContext) -> Iterable[CheckFailure]:
 
 
 def _interfaces_fit_type(context: RuleContext) -> Iterable[CheckFailure]:
-    # EC2 RunInstances refuses both; the numbers are DescribeInstanceTypes'.
     name = next((value for _, value in values_at(context.inputs, "instanceType")), None)
-    row = context.cloud.instance_type(name, context.region) if name else None
-    if row is None:
+    if name is None:
         return
-    network = row["NetworkInfo"]
-    cards, most = network["MaximumNetworkCards"], network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
-    efa = [path for path, kind in values_at(context.inputs, "networkInterfaces[].interfaceType") if "efa" in kind]
-    if len(efa) > most:
-        yield CheckFailure(efa[most], f"is EFA interface number {most + 1}, but {name} takes {most}")
-    for path, card in values_at(context.inputs, "networkInterfaces[].networkCardIndex"):
-        if card >= cards:
-            yield CheckFailure(path, f"is {card}, but {name} has {cards} network card(s), counted from 0")
+    row = context.cloud.instance_type(name, context.region)
+    for path, reason in interface_faults(context.inputs, name, row) if row else ():
+        yield CheckFailure(path, reason)
 
 
 def _strategy_takes(context: RuleContext) -> Iterable[CheckFailure]:

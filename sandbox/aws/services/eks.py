@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
+from sandbox.aws.inputs import join
 from sandbox.aws.kinds import ApiShape, ResourceKind, RuleContext
 from sandbox.aws.paths import is_given, values_at
 from sandbox.aws.rules import at_most_one_of, cidr, conflicts, length, matches, offering_faults, one_of
+from sandbox.aws.templates import faults_of_pair
+from sandbox.kubernetes import syntax
 from sandbox.standin import CheckFailure
 
 _SOURCE = "internal/service/eks/"
@@ -58,6 +62,22 @@ def _types_are_offered(context: RuleContext) -> Iterable[CheckFailure]:
         yield from offering_faults(context, path, name, sorted(zones))
 
 
+def _labels_are_well_formed(context: RuleContext) -> Iterable[CheckFailure]:
+    # EKS CreateNodegroup: InvalidParameterException; a node's labels and taints are Kubernetes' (apimachinery, validation).
+    for _, labels in values_at(context.inputs, "labels"):
+        for key, text in labels.items():
+            path = join("labels", key)
+            if fault := syntax.qualified_name_fault(key):
+                yield CheckFailure(path, f"the key {fault}")
+            if isinstance(text, str) and (fault := syntax.label_value_fault(text)):
+                yield CheckFailure(path, fault)
+    for path, taint in values_at(context.inputs, "taints[]"):
+        for name, fault_of in (("key", syntax.qualified_name_fault), ("value", syntax.label_value_fault)):
+            text = taint.get(name)
+            if isinstance(text, str) and (fault := fault_of(text)):
+                yield CheckFailure(f"{path}.{name}", fault)
+
+
 def _endpoint_is_reachable(context: RuleContext) -> Iterable[CheckFailure]:
     # EKS CreateCluster: InvalidParameterException in both cases.
     for path, network in values_at(context.inputs, "vpcConfig"):
@@ -78,6 +98,13 @@ def _subnets_span_zones(context: RuleContext) -> Iterable[CheckFailure]:
             yield CheckFailure(path, f"must span at least two Availability Zones, found {found}")
 
 
+def _encryption_taken_away(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    # CustomizeDiff: encryption cannot be switched off; nor can Auto Mode's nodes get another role.
+    taken = {"encryptionConfig"} if old.get("encryptionConfig") and not new.get("encryptionConfig") else set[str]()
+    role = (old.get("computeConfig") or {}).get("nodeRoleArn")
+    return frozenset(taken | ({"computeConfig.nodeRoleArn"} if role else set()))
+
+
 KINDS: Mapping[str, ResourceKind] = {
     "aws:eks/cluster:Cluster": ResourceKind(
         source=_SOURCE + "cluster.go",
@@ -88,9 +115,13 @@ KINDS: Mapping[str, ResourceKind] = {
                 "kubernetesNetworkConfig.ipFamily",
                 "kubernetesNetworkConfig.serviceIpv4Cidr",
                 "name",
+                "outpostConfig.controlPlaneInstanceType",
+                "outpostConfig.controlPlanePlacement.groupName",
+                "remoteNetworkConfig",
                 "roleArn",
             }
         ),
+        replaces_when=_encryption_taken_away,
         sets=frozenset(
             {
                 "enabledClusterLogTypes",
@@ -172,6 +203,8 @@ KINDS: Mapping[str, ResourceKind] = {
             _template_is_needed,
             _sizes_are_ordered,
             _types_are_offered,
+            _labels_are_well_formed,
+            faults_of_pair,
         ),
     ),
     "aws:eks/addon:Addon": ResourceKind(
@@ -187,6 +220,7 @@ KINDS: Mapping[str, ResourceKind] = {
         source=_SOURCE + "access_entry.go",
         replaces=frozenset({"clusterName", "principalArn", "type"}),
         sets=frozenset({"kubernetesGroups"}),
+        defaults=MappingProxyType({"type": "STANDARD"}),
         rules=(matches("principalArn", _ARN, _ARN_EXAMPLE),),
     ),
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": ResourceKind(

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from sandbox.aws.kinds import ApiShape, ResourceKind, RuleContext
 from sandbox.aws.paths import values_at
@@ -52,6 +53,17 @@ def _ports_of_all_protocols(context: RuleContext) -> Iterable[CheckFailure]:
                 yield CheckFailure(path, reason)
 
 
+def _no_ports_of_all_protocols(context: RuleContext) -> Iterable[CheckFailure]:
+    # EC2 AuthorizeSecurityGroupIngress forgets the ports, and the next update fails with InvalidParameterValue, "You may
+    # not specify all protocols and specific ports" (hashicorp/terraform-provider-aws#30035). -1 is what EC2 itself shows.
+    if context.inputs.get("ipProtocol") not in ("-1", "all"):
+        return
+    for name in ("fromPort", "toPort"):
+        port = context.inputs.get(name)
+        if isinstance(port, int) and port != -1:
+            yield CheckFailure(name, f"is {port}, but ipProtocol -1 (all) takes no ports: leave it out")
+
+
 def _cidr_inside_vpc(context: RuleContext) -> Iterable[CheckFailure]:
     for _, vpc in values_at(context.inputs, "vpcId"):
         outer = context.cloud.cidr_of_vpc(vpc, context.region)
@@ -67,11 +79,22 @@ def _lies_within(inner: str, outer: str) -> bool:
         return True  # no network at all: another rule says so
 
 
+def _another_kind_of_peer(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    # ModifyPlan: EC2 cannot change what kind of source a rule has.
+    peers = [{name for name in _PEERS if inputs.get(name) is not None} for inputs in (old, new)]
+    return frozenset(peers[0] | peers[1]) if peers[0] != peers[1] else frozenset()
+
+
+def _private_dns_of_gateway(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    # CustomizeDiff: only an interface endpoint changes it in place.
+    return frozenset() if new.get("vpcEndpointType") == "Interface" else frozenset({"privateDnsEnabled"})
+
+
 _SINGLE_RULE = ResourceKind(
     source=_SOURCE + "vpc_security_group_ingress_rule.go",
     replaces=frozenset({"securityGroupId"}),
-    api=None,
-    rules=(exactly_one_of(*_PEERS), cidr("cidrIpv4")),
+    replaces_when=_another_kind_of_peer,
+    rules=(exactly_one_of(*_PEERS), cidr("cidrIpv4"), _no_ports_of_all_protocols),
 )
 
 KINDS: Mapping[str, ResourceKind] = {
@@ -85,7 +108,10 @@ KINDS: Mapping[str, ResourceKind] = {
     "aws:ec2/subnet:Subnet": ResourceKind(
         source=_SOURCE + "vpc_subnet.go",
         replaces=frozenset(
-            {"availabilityZone", "availabilityZoneId", "cidrBlock", "ipv6Native", "outpostArn", "vpcId"}
+            {
+                *("availabilityZone", "availabilityZoneId", "cidrBlock", "ipv4IpamPoolId", "ipv4NetmaskLength"),
+                *("ipv6IpamPoolId", "ipv6Native", "ipv6NetmaskLength", "outpostArn", "vpcId"),
+            }
         ),
         defaults=MappingProxyType({"assignIpv6AddressOnCreation": False, "mapPublicIpOnLaunch": False}),
         rules=(
@@ -98,12 +124,17 @@ KINDS: Mapping[str, ResourceKind] = {
     "aws:ec2/internetGateway:InternetGateway": ResourceKind(source=_SOURCE + "vpc_internet_gateway.go"),
     "aws:ec2/eip:Eip": ResourceKind(
         source=_SOURCE + "ec2_eip.go",
-        replaces=frozenset({"address", "domain", "networkBorderGroup", "publicIpv4Pool"}),
+        replaces=frozenset({"address", "domain", "ipamPoolId", "networkBorderGroup", "publicIpv4Pool"}),
         rules=(one_of("domain", "vpc", "standard"), conflicts("instance", "networkInterface")),
     ),
     "aws:ec2/natGateway:NatGateway": ResourceKind(
         source=_SOURCE + "vpc_nat_gateway.go",
-        replaces=frozenset({"allocationId", "availabilityMode", "connectivityType", "privateIp", "subnetId", "vpcId"}),
+        replaces=frozenset(
+            {
+                *("allocationId", "availabilityMode", "connectivityType", "privateIp"),
+                *("secondaryPrivateIpAddressCount", "subnetId", "vpcId"),
+            }
+        ),
         defaults=MappingProxyType({"connectivityType": "public"}),
         api=ApiShape("ec2", "CreateNatGatewayRequest"),
         rules=(_public_nat_needs_address,),
@@ -126,7 +157,14 @@ KINDS: Mapping[str, ResourceKind] = {
     ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": ResourceKind(
         source=_SOURCE + "vpc_endpoint.go",
-        replaces=frozenset({"serviceName", "serviceRegion", "vpcEndpointType", "vpcId"}),
+        replaces=frozenset(
+            {
+                *("dnsOptions.privateDnsPreference", "dnsOptions.privateDnsSpecifiedDomains"),
+                *("resourceConfigurationArn", "serviceName", "serviceNetworkArn", "serviceRegion"),
+                *("vpcEndpointType", "vpcId"),
+            }
+        ),
+        replaces_when=_private_dns_of_gateway,
         sets=frozenset({"routeTableIds", "securityGroupIds", "subnetIds"}),
         defaults=MappingProxyType({"vpcEndpointType": "Gateway"}),
         api=ApiShape("ec2", "CreateVpcEndpointRequest"),
