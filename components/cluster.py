@@ -92,7 +92,7 @@ class Cluster(pulumi.ComponentResource):
         self.security_group_id = control_plane.eks_cluster.apply(lambda cluster: cluster.vpc_config).apply(
             lambda config: _own_security_group(config.cluster_security_group_id)
         )
-        self.oidc_provider_arn = control_plane.oidc_provider_arn
+        self.oidc_provider_arn = self._identity_provider(control_plane).arn
         self.kubeconfig = pulumi.Output.secret(control_plane.kubeconfig_json)
         self.provider = kubernetes.Provider(
             f"{name}-kubernetes",
@@ -152,7 +152,6 @@ class Cluster(pulumi.ComponentResource):
             vpc_id=args["vpc_id"],
             private_subnet_ids=args["subnet_ids"],
             authentication_mode=eks.AuthenticationMode.API,
-            create_oidc_provider=True,
             encryption_config_key_arn=key.arn,
             enabled_cluster_log_types=list(_LOG_TYPES),
             endpoint_public_access=endpoint["public"],
@@ -165,6 +164,20 @@ class Cluster(pulumi.ComponentResource):
             vpc_cni_options={"enable_network_policy": True},
             tags=resource_tags(self._tags),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[logs]),
+        )
+
+    def _identity_provider(self, control_plane: eks.Cluster) -> aws.iam.OpenIdConnectProvider:
+        """Lets IAM roles trust the cluster's service accounts.
+
+        pulumi-eks would make it without tags; what carries none is not found again when a killed `up` has lost it.
+        """
+        name = f"{self._name}-oidc"
+        return aws.iam.OpenIdConnectProvider(
+            name,
+            url=control_plane.oidc_provider_url,
+            client_id_lists=["sts.amazonaws.com"],
+            tags=resource_tags(self._tags, name=name),
+            opts=self._child,
         )
 
     def _admin(self, principal: str) -> None:

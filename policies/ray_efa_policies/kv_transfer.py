@@ -160,7 +160,14 @@ def _why(names: object) -> str:
 
 
 def in_text(text: str) -> list[object]:
-    """The JSON objects inside a text (a command line, say) that name a ``kv_connector``, outermost first."""
+    """The JSON objects inside a text (a command line, say) that name a ``kv_connector``, outermost first.
+
+    Inside double quotes a shell takes JSON with each quote escaped; that is read where nothing else is found.
+    """
+    return _json_in(text) or _json_in(text.replace('\\"', '"'))
+
+
+def _json_in(text: str) -> list[object]:
     found: list[object] = []
     decoder = json.JSONDecoder()
     start = text.find("{")

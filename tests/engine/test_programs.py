@@ -27,6 +27,12 @@ MISTAKES = {
     "gpu_group_over_two_zones": [
         Mistake(ZONES, "gpu", "2 subnets in us-east-1a and us-east-1b", "Give the group one subnet")
     ],
+    "each_role_on_nodes_of_its_own": [
+        Mistake(ZONES, "decode", "in us-east-1b, while worker group 'prefill' runs in us-east-1a", "into one zone"),
+        Mistake(
+            SECURITY_GROUP, "decode", "without a group that launch template 'prefill'", "one security group in common"
+        ),
+    ],
     "gpu_type_only_in_the_template": [
         Mistake(ZONES, "gpu-group", "2 subnets in us-east-1a and us-east-1b", "Give the group one subnet")
     ],

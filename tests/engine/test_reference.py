@@ -57,7 +57,7 @@ DEV_RESOURCES = [
     ("aws:eks/cluster:Cluster", "ray-llm-cluster-control-plane-eksCluster"),
     ("aws:eks/nodeGroup:NodeGroup", "ray-llm-cluster-system"),
     ("aws:eks/nodeGroup:NodeGroup", "ray-llm-gpu-nodes"),
-    ("aws:iam/openIdConnectProvider:OpenIdConnectProvider", "ray-llm-cluster-control-plane-oidcProvider"),
+    ("aws:iam/openIdConnectProvider:OpenIdConnectProvider", "ray-llm-cluster-oidc"),
     ("aws:iam/role:Role", "ray-llm-cluster-control-plane-eksRole-role"),
     ("aws:iam/role:Role", "ray-llm-cluster-system-role"),
     ("aws:iam/role:Role", "ray-llm-gpu-role"),

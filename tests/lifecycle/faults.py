@@ -33,7 +33,6 @@ class Fault:
         return self.option.partition("@")[0]
 
 
-
 FAULTS: Final[Sequence[Fault]] = (
     Fault(
         option="throttling@ray-llm-network-internet",

@@ -152,6 +152,11 @@ def test_json_is_found_inside_a_command_line():
     assert kv_transfer.in_text(text) == [{"kv_connector": "NixlConnector", "n": {"m": 1}}]
 
 
+def test_json_in_double_quotes_of_a_shell_is_found():
+    text = 'vllm serve m --kv-transfer-config "{\\"kv_connector\\": \\"NixlConnector\\"}"'
+    assert kv_transfer.in_text(text) == [{"kv_connector": "NixlConnector"}]
+
+
 def test_aliases_that_would_fill_the_memory_are_refused():
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"

@@ -1,6 +1,7 @@
 """A small stack on a simulated account, made through the stand-in as the engine makes it."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,8 @@ TAGS = {"Project": "p", "Stack": "dev"}
 def ref(token: str, name: str) -> ResourceRef:
     """A resource as the engine names it."""
     return ResourceRef(token, f"urn:pulumi:dev::p::{token}::{name}", name)
+
+
+def kinds(stack: Stack) -> Counter[str]:
+    """How many of each kind the account holds."""
+    return Counter(one.kind for one in stack.aws.inventory())

@@ -50,6 +50,7 @@ COMPUTED: dict[str, Computed] = {
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": _nothing,
     "aws:eks/addon:Addon": _nothing,
     "aws:eks/nodeGroup:NodeGroup": _arn,
+    "aws:iam/openIdConnectProvider:OpenIdConnectProvider": _arn,
     "aws:iam/role:Role": _arn,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _nothing,
     "aws:kms/key:Key": _arn,
@@ -58,7 +59,7 @@ COMPUTED: dict[str, Computed] = {
     "eks:index:Cluster": lambda name, inputs: {
         "clusterSecurityGroupId": "sg-not-the-one",
         "kubeconfigJson": '{"kind": "Config"}',
-        "oidcProviderArn": f"arn:aws:::oidc-provider/{name}",
+        "oidcProviderUrl": f"https://oidc.example/id/{name.removesuffix('-control-plane')}",
     },
     "kubernetes:core/v1:Namespace": _nothing,
     "kubernetes:core/v1:Secret": _nothing,

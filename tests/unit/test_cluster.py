@@ -8,6 +8,7 @@ from components.faults import StackFaults
 
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+IDENTITY_PROVIDER = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
 
 
 def cluster_args(**changes: Any) -> ClusterArgs:
@@ -45,6 +46,7 @@ def test_a_cluster_has_exactly_these_resources(deploy, preview):
             (TEMPLATE, "k8s-system"),
             (GROUP, "k8s-system"),
             ("aws:eks/addon:Addon", "k8s-coredns"),
+            (IDENTITY_PROVIDER, "k8s-oidc"),
         ]
     )
 
@@ -52,7 +54,6 @@ def test_a_cluster_has_exactly_these_resources(deploy, preview):
 def test_the_control_plane_is_made_by_the_api_with_encrypted_secrets_and_every_log(deploy):
     inputs = deploy(lambda: Cluster("k8s", cluster_args())).one("eks:index:Cluster").inputs
     assert inputs["authenticationMode"] == "API"
-    assert inputs["createOidcProvider"] is True
     assert inputs["encryptionConfigKeyArn"] == "arn:aws:::k8s-secrets"
     assert inputs["enabledClusterLogTypes"] == ["api", "audit", "authenticator", "controllerManager", "scheduler"]
     assert inputs["skipDefaultNodeGroup"] is True
@@ -62,6 +63,14 @@ def test_the_control_plane_is_made_by_the_api_with_encrypted_secrets_and_every_l
     assert inputs["version"] == "1.35"
     assert "instanceRoles" not in inputs
     assert "accessEntries" not in inputs
+
+
+def test_roles_can_trust_the_clusters_service_accounts_and_the_provider_for_it_has_tags(deploy):
+    recording = deploy(lambda: Cluster("k8s", cluster_args()))
+    provider = recording.one(IDENTITY_PROVIDER).inputs
+    assert (provider["url"], provider["clientIdLists"]) == ("https://oidc.example/id/k8s", ["sts.amazonaws.com"])
+    assert provider["tags"]["Project"] == "ray-llm-eks"
+    assert "createOidcProvider" not in recording.one("eks:index:Cluster").inputs
 
 
 @pytest.mark.parametrize("preview", [True, False])
