@@ -95,6 +95,7 @@ _TAGGED_OUTSIDE: Final[Sequence[Key]] = (
     ("aws:eks/addon:Addon", "ray-llm-cluster-coredns"),
     ("aws:cloudwatch/logGroup:LogGroup", "ray-llm-cluster-logs"),
     ("aws:kms/key:Key", "ray-llm-cluster-secrets"),
+    ("aws:iam/openIdConnectProvider:OpenIdConnectProvider", "ray-llm-cluster-oidc"),
     *_under("aws:iam/role:Role", "ray-llm-", ["cluster-control-plane-eksRole-role", "cluster-system-role", "gpu-role"]),
 )
 
