@@ -135,19 +135,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         *,
         secrets: Mapping[str, str] | None = None,
         preview_first: bool = True,
-        replace: Sequence[str] = (),
     ) -> Run:
         """Makes the stack what the program says. Its preview comes first, and a policy that blocks there blocks it.
 
-        ``preview_first=False`` leaves that out, which halves the time where something else is at stake. ``replace`` names
-        resources to make anew, as URNs with ``**``.
+        ``preview_first=False`` leaves that out, which halves the time where something else is at stake.
 
         Raises:
             UsageError: as for a preview, or the stack is locked.
         """
         skipped = () if preview_first else ("--skip-preview",)
-        anew = [word for urn in replace for word in ("--replace", urn)]
-        return self._change(["up", "--yes", *skipped, *anew, *_pack(policy_config)], program, stack, config, secrets)
+        return self._change(["up", "--yes", *skipped, *_pack(policy_config)], program, stack, config, secrets)
 
     def refresh(self, program: Path, stack: str, config: Mapping[str, str] | None = None) -> Run:
         """Reads every resource of the stack anew and keeps what was found in its state.
