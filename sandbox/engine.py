@@ -95,7 +95,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if self._shared:
                 recovery.share(claimed)
             self.aws = Aws(self._home / "aws", self._faults)
-            self.kubernetes = Kubernetes(self._home / "kubernetes", self.aws.cluster_endpoints)
+            self.kubernetes = Kubernetes(self._home / "kubernetes", self.aws.cluster_endpoints, self.aws.nodes)
             servers = [serve(self.aws, self._on_call), serve(self.kubernetes, self._on_call)]
             for server in servers:
                 self._stack.callback(server.stop)

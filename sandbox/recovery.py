@@ -116,7 +116,6 @@ class _Lock:
     def take_off(self) -> None:
         """Removes it, and what the backend notes beside each of its files."""
         self.path.unlink(missing_ok=True)
-        self.path.with_name(f"{self.path.name}.attrs").unlink(missing_ok=True)
 
     @property
     def held(self) -> bool:

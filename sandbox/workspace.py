@@ -127,7 +127,9 @@ class Workspace:
             ),
             "VIRTUAL_ENV": str(python),
             "PULUMI_HOME": str(self._home / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{self.state}",
+            # Without it each file has another beside it for its attributes, which is not written whole or not at all: a kill
+            # in the middle leaves a state that nobody can read (gocloud.dev, blob/fileblob/attrs.go: setAttrs).
+            "PULUMI_BACKEND_URL": f"file://{self.state}?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             # Makes --event-log a flag.

@@ -6,6 +6,7 @@ from typing import Any
 
 from sandbox.aws import seeds
 from sandbox.aws.account import Account
+from sandbox.aws.limits import Limits
 from sandbox.standin import StandInError
 
 
@@ -15,8 +16,9 @@ class Cloud:
     ``cloud.call`` is also how a test changes something behind a program's back: it is kept like everything else.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, limits: Limits | None = None) -> None:
         self.account = Account(folder)
+        self.limits = limits or Limits()
         self._offerings: dict[tuple[str, str], frozenset[str]] = {}
         self._instance_types: dict[tuple[str, str], Mapping[str, Any] | None] = {}
 

@@ -16,10 +16,12 @@ from sandbox.aws.life.base import At, Life, Outputs
 from sandbox.aws.life.eks import ensure_log_group
 from sandbox.aws.life.eks_calls import CLUSTER
 from sandbox.aws.life.keys_and_logs import LOG_GROUP
+from sandbox.aws.life.node_groups import nodes_of
 from sandbox.aws.paths import pattern_of
 from sandbox.calls import CURRENT
 from sandbox.faults import FaultKind, FaultPlan
 from sandbox.inventory import Item
+from sandbox.nodes import Node
 from sandbox.standin import InitFailed, ResourceRef, StandInError
 
 # What TF's SDK gives a computed attribute that nobody set.
@@ -154,6 +156,16 @@ class Lifecycle:
                 if outputs is not None:
                     found[outputs["endpoint"]] = record.id
             return found
+
+    def nodes(self, cluster: str) -> list[Node]:
+        """The nodes of a cluster."""
+        with self._cloud.account.operation():
+            return [
+                node
+                for record in self._cloud.account.records(CLUSTER)
+                if record.id == cluster
+                for node in nodes_of(At(self._cloud, record.region), cluster)
+            ]
 
     def _at(self, inputs: Mapping[str, Any], region: str) -> At:
         return At(self._cloud, inputs.get("region") or region, CURRENT.get().timeout_seconds)

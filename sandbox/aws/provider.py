@@ -15,6 +15,7 @@ from sandbox.aws.lifecycle import Lifecycle
 from sandbox.aws.services import KINDS
 from sandbox.faults import FaultPlan
 from sandbox.inventory import Item
+from sandbox.nodes import Node
 from sandbox.standin import UNKNOWN, Checked, CheckFailure, Difference, ResourceRef, StandIn, StandInError
 
 _UNLISTED = ResourceKind(source="")
@@ -158,6 +159,10 @@ class Aws(StandIn):
     def cluster_endpoints(self) -> Mapping[str, str]:
         """API server endpoint -> name of each EKS cluster that exists."""
         return self._lifecycle.cluster_endpoints()
+
+    def nodes(self, cluster: str) -> Sequence[Node]:
+        """The nodes of an EKS cluster, by its name."""
+        return self._lifecycle.nodes(cluster)
 
     def invoke(self, token: str, args: dict[str, Any]) -> dict[str, Any]:
         """Answers a data source, its arguments judged like a resource's inputs."""

@@ -40,6 +40,14 @@ def judge(kind: str, value: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _under("spec.jobTemplate", _job(members(spec, "jobTemplate"), {}))
 
 
+def pods_of(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The pod specs of a Ray object's head and worker groups."""
+    spec = members(value, "spec")
+    cluster = members(spec, "rayClusterConfig") or members(spec, "rayClusterSpec") or spec
+    groups = [members(cluster, "headGroupSpec"), *(one for _, one in entries(cluster, "workerGroupSpecs"))]
+    return [members(members(group, "template"), "spec") for group in groups]
+
+
 def _named(kind: str, value: Mapping[str, Any]) -> Iterator[Fault]:
     name, limit = known(members(value, "metadata"), "name"), _NAME_LIMITS.get(kind)
     if limit is None or not isinstance(name, str):

@@ -16,6 +16,7 @@ from sandbox.kubernetes.objects import Identity
 from sandbox.kubernetes.replacements import changes, difference
 from sandbox.kubernetes.server import Server
 from sandbox.kubernetes.store import Key, Store
+from sandbox.nodes import Node, Nodes
 from sandbox.standin import (
     UNKNOWN,
     Checked,
@@ -42,6 +43,7 @@ class Kubernetes(StandIn):
     Args:
         folder: where the objects of all clusters are kept; needed for more than previews.
         existing: asks AWS which clusters there are.
+        nodes: asks AWS for the nodes of one.
         patience_seconds: stands for the minute in which pulumi-kubernetes tries a create again.
     """
 
@@ -51,10 +53,12 @@ class Kubernetes(StandIn):
         self,
         folder: Path | None = None,
         existing: clusters.Clusters = lambda: {},
+        nodes: Nodes = lambda _: (),
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
         self._folder = folder
         self._existing = existing
+        self._nodes = nodes
         self._patience = patience_seconds
         self._connections: dict[str, clusters.Connection] = {}
         self._remarks: set[str] = set()
@@ -220,7 +224,12 @@ class Kubernetes(StandIn):
             yield self._server_of(self._connection.endpoint)
 
     def _server_of(self, endpoint: str) -> Server:
-        return Server(self._store(endpoint), self._patience, self._turn.wait)
+        def nodes() -> list[Node]:
+            host = clusters.host_of(endpoint)
+            names = [name for one, name in self._existing().items() if clusters.host_of(one) == host]
+            return [node for name in names for node in self._nodes(name)]
+
+        return Server(self._store(endpoint), self._patience, self._turn.wait, nodes)
 
     def _store(self, endpoint: str) -> Store:
         assert self._folder is not None, "a stand-in that only previews has no clusters"

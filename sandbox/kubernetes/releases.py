@@ -1,11 +1,15 @@
-"""Helm releases: names kept and counted, no chart rendered, so that a release is deployed as soon as it is asked for."""
+"""Helm releases: names kept and counted, no chart rendered.
+
+Only the KubeRay operator's waits, for a node that takes its pod: a DaemonSet that finds no node is ready with no pod.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sandbox.kubernetes.server import RELEASE_GROUP, RELEASE_KIND, Server
+from sandbox.kubernetes.rules import members
+from sandbox.kubernetes.server import RELEASE_GROUP, RELEASE_KIND, Server, is_operator
 from sandbox.kubernetes.store import Key
-from sandbox.standin import StandInError
+from sandbox.standin import InitFailed, StandInError
 
 _API_VERSION: Final = f"{RELEASE_GROUP}/v3"
 _OF_THE_STORE: Final = ("apiVersion", "kind", "metadata")
@@ -15,7 +19,9 @@ def create(server: Server, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]
     """Installs a release; returns Pulumi's id and the outputs.
 
     Raises:
-        StandInError: its namespace is not there, or a release of its name is.
+        StandInError: its namespace is not there, or a release of its name is; or no node takes its pods in time, and it is
+            atomic.
+        InitFailed: no node takes its pods in time.
     """
     key = _key(inputs["namespace"], inputs["name"])
     if not server.has_namespace(key.namespace):
@@ -26,6 +32,14 @@ def create(server: Server, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]
         )
     if server.store.get(key) is not None and not inputs.get("replace"):
         raise StandInError("cannot re-use a name that is still in use")
+    if is_operator(inputs) and not inputs.get("skipAwait") and not server.finds_node(members(inputs, "values")):
+        # helm v3.18.6, pkg/action/install.go and pkg/kube/wait.go.
+        if inputs.get("atomic"):
+            raise StandInError(
+                f"release {key.name} failed, and has been uninstalled due to atomic being set: context deadline exceeded"
+            )
+        kept = _kept(server, key, inputs, revision=1)
+        raise InitFailed(key.id, inputs, kept, [f'Helm release "{key.id}" failed: context deadline exceeded'])
     return key.id, _kept(server, key, inputs, revision=1)
 
 

@@ -6,13 +6,16 @@ soon as there is an operator that could have made it so, and its status says tha
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sandbox.kubernetes import schemas
+from sandbox.kubernetes.kuberay import pods_of
 from sandbox.kubernetes.objects import Identity
-from sandbox.kubernetes.rules import members
+from sandbox.kubernetes.rules import entries, members
+from sandbox.kubernetes.scheduling import homeless
 from sandbox.kubernetes.store import Key, Store
+from sandbox.nodes import Node
 from sandbox.standin import InitFailed, StandInError
 
 RELEASE_KIND: Final = "Release"
@@ -20,6 +23,11 @@ RELEASE_GROUP: Final = "helm.sh"
 """Helm keeps a release in a Secret of its namespace; here it is an object of a kind of its own."""
 
 _OPERATOR_CHART: Final = "kuberay-operator"
+# Without these a node has no such resource to give.
+_PLUGINS: Final = {
+    "nvidia.com/gpu": "nvidia-device-plugin",
+    "vpc.amazonaws.com/efa": "aws-efa-k8s-device-plugin",
+}
 _GIVEN_NAMESPACES: Final = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 _TIMED_OUT: Final = "timed out waiting for the condition"
 _WAIT_FOR: Final = "pulumi.com/waitFor"
@@ -38,12 +46,20 @@ class Server:
         patience_seconds: how long a create waits for a namespace, a CRD or an operator that is not there yet.
             pulumi-kubernetes tries six times in a minute (provider/pkg/await/await.go, provider/pkg/retry).
         pause: waits so many seconds and lets other calls through meanwhile.
+        nodes: asks for the cluster's nodes.
     """
 
-    def __init__(self, store: Store, patience_seconds: float, pause: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        patience_seconds: float,
+        pause: Callable[[float], object],
+        nodes: Callable[[], Sequence[Node]],
+    ) -> None:
         self.store = store
         self._patience = patience_seconds
         self._pause = pause
+        self._nodes = nodes
 
     def create(
         self, urn: str, identity: Identity, inputs: dict[str, Any], *, upsert: bool
@@ -73,16 +89,12 @@ class Server:
                 " or delete it"
             )
         live = self.store.put(_live(identity, inputs, found))
-        if _awaits_ready(inputs) and _is_ray(identity) and not self._comes(self._has_operator):
-            raise InitFailed(
-                key.id,
-                inputs,
-                live,
-                [
-                    f'resource "{urn}" was successfully created, but the Kubernetes API server reported that it failed to'
-                    f" fully initialize or become live: {_TIMED_OUT} (no KubeRay operator is installed)"
-                ],
+        if _awaits_ready(inputs) and _is_ray(identity) and not self._comes(lambda: not self._lacks(inputs)):
+            reason = (
+                f'resource "{urn}" was successfully created, but the Kubernetes API server reported that it failed to'
+                f" fully initialize or become live: {_TIMED_OUT} ({self._lacks(inputs)})"
             )
+            raise InitFailed(key.id, inputs, live, [reason])
         return key.id, self._settled(identity, live)
 
     def read(self, identity: Identity, id: str) -> dict[str, Any] | None:
@@ -163,12 +175,29 @@ class Server:
                 spec = one["spec"]
                 if spec["group"] == group and spec["names"]["kind"] == identity.kind:
                     return True
-            if one["kind"] == RELEASE_KIND and _is_operator(one) and not one.get("skipCrds"):
+            if one["kind"] == RELEASE_KIND and is_operator(one) and not one.get("skipCrds"):
                 return True
         return False
 
     def _has_operator(self) -> bool:
-        return any(one["kind"] == RELEASE_KIND and _is_operator(one) for one in self.store.all())
+        return self._has_release(_OPERATOR_CHART)
+
+    def _has_release(self, chart: str) -> bool:
+        return any(one["kind"] == RELEASE_KIND and _is_of(one, chart) for one in self.store.all())
+
+    def _lacks(self, inputs: Mapping[str, Any]) -> str:
+        """What keeps the pods of a Ray object from running; empty when nothing does."""
+        if not self._has_operator():
+            return "no KubeRay operator is installed"
+        pods = pods_of(inputs)
+        for resource, chart in _PLUGINS.items():
+            if any(_asks_for(pod, resource) for pod in pods) and not self._has_release(chart):
+                return f"Insufficient {resource}: {chart} is not installed"
+        return "its pods are Pending: no node takes them" if homeless(pods, self._nodes()) else ""
+
+    def finds_node(self, pod: Mapping[str, Any]) -> bool:
+        """Whether a node that takes such a pod comes in time."""
+        return self._comes(lambda: not homeless([pod], self._nodes()))
 
     def has_namespace(self, namespace: str) -> bool:
         """Whether objects can be made in a namespace; "" stands for none."""
@@ -218,6 +247,11 @@ def _finalizers(identity: Identity, inputs: Mapping[str, Any]) -> list[str]:
     return [*redis, *([_JOB_FINALIZER] if identity.kind == "RayJob" else [])]
 
 
+def _asks_for(pod: Mapping[str, Any], resource: str) -> bool:
+    containers = [one for _, one in entries(pod, "containers")]
+    return any(resource in members(members(one, "resources"), "limits") for one in containers)
+
+
 def _awaits_ready(inputs: Mapping[str, Any]) -> bool:
     return _WAIT_FOR in members(members(inputs, "metadata"), "annotations")
 
@@ -226,8 +260,13 @@ def _is_ray(identity: Identity) -> bool:
     return identity.api_version.startswith("ray.io/")
 
 
-def _is_operator(release: Mapping[str, Any]) -> bool:
-    return str(release.get("chart", "")).rpartition("/")[2] == _OPERATOR_CHART
+def is_operator(release: Mapping[str, Any]) -> bool:
+    """Whether a release is the KubeRay operator's."""
+    return _is_of(release, _OPERATOR_CHART)
+
+
+def _is_of(release: Mapping[str, Any], chart: str) -> bool:
+    return str(release.get("chart", "")).rpartition("/")[2] == chart
 
 
 def _group(identity: Identity) -> str:

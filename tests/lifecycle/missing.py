@@ -30,8 +30,9 @@ class Edge:
         of_in_words: Who waits, for the table.
         on_in_words: For what.
         without: What happens without it, for the table.
-        slow: What takes its time on AWS: beginning of a name -> seconds here.
         says: What AWS says then, as parts of the engine's output.
+        slow: What takes its time on AWS: beginning of a name -> seconds here.
+        on_the_way_down: It is a `destroy` that fails, not an `up`.
     """
 
     of: Sequence[str]
@@ -41,6 +42,7 @@ class Edge:
     without: str
     says: Sequence[str]
     slow: Mapping[str, float] = field(default_factory=dict)
+    on_the_way_down: bool = False
 
 
 EDGES: Final[Sequence[Edge]] = (
@@ -80,6 +82,27 @@ EDGES: Final[Sequence[Edge]] = (
         says=["NodeCreationFailure"],
         slow={"ray-llm-gpu-role-": 12.0},
     ),
+    *(
+        Edge(
+            of=[nodes],
+            on=[role],
+            of_in_words=f"{words} nodes",
+            on_in_words="the policies of their role",
+            without=without,
+            says=["DependencyViolation", "has dependencies and cannot be deleted"],
+            slow={nodes: 8.0},
+            on_the_way_down=True,
+        )
+        for nodes, role, words, without in (
+            (
+                SYSTEM_NODES[1],
+                "ray-llm-cluster-system-role-",
+                "system",
+                "`destroy`: nobody may delete the interfaces of the nodes any more: DependencyViolation at subnet and group",
+            ),
+            (GPU_NODES[1], "ray-llm-gpu-role-", "GPU", "`destroy`: the same"),
+        )
+    ),
     Edge(
         of=[*_SERVICE, OPERATOR[1]],
         on=["ray-llm-addons-kuberay-crds"],
@@ -97,6 +120,34 @@ EDGES: Final[Sequence[Edge]] = (
         without="`up`: the object is there, nobody makes pods of it, and the wait for Ready times out",
         says=["timed out waiting for the condition"],
         slow={OPERATOR[1]: 20.0},
+    ),
+    Edge(
+        of=_SERVICE,
+        on=[EFA_PLUGIN[1], GPU_PLUGIN[1]],
+        of_in_words="RayService",
+        on_in_words="device plugins",
+        without="`up`: workers are Pending, and if that lasts longer than `service.readyTimeoutMinutes` the wait for Ready times out",
+        says=["timed out waiting for the condition", "Insufficient"],
+        slow={EFA_PLUGIN[1]: 20.0, GPU_PLUGIN[1]: 20.0},
+    ),
+    Edge(
+        # The plugins would make it wait too.
+        of=[*_SERVICE, EFA_PLUGIN[1], GPU_PLUGIN[1]],
+        on=[GPU_NODES[1]],
+        of_in_words="RayService",
+        on_in_words="GPU nodes",
+        without="`up`: the same; `destroy`: no error, the nodes go under a running service",
+        says=["timed out waiting for the condition", "no node takes them"],
+        slow={GPU_NODES[1]: 25.0},
+    ),
+    Edge(
+        of=[OPERATOR[1]],
+        on=[SYSTEM_NODES[1], "ray-llm-cluster-coredns"],
+        of_in_words="operator",
+        on_in_words="system nodes, CoreDNS",
+        without="`up`: its release waits for a node, and is rolled back if that takes longer than `addons.timeoutMinutes`",
+        says=["uninstalled due to atomic being set"],
+        slow={SYSTEM_NODES[1]: 25.0},
     ),
     Edge(
         of=["ray-llm-cluster-coredns"],
@@ -148,15 +199,13 @@ class Misbehaviour:
     without: str
 
 
-_COREDNS: Final = ("aws:eks/addon:Addon", "ray-llm-cluster-coredns")
-
 MISBEHAVIOURS: Final[Sequence[Misbehaviour]] = (
     Misbehaviour(
         of=[GPU_NODES],
         on=EFA_RULES,
         of_in_words="GPU nodes",
         on_in_words="the rules of the EFA group",
-        without="no error: until the rules are there EFA traffic is dropped, and on the way down they go first",
+        without="no error: AWS has no opinion on who talks before they are there; EFA traffic is dropped until then, and on the way down they go first",
     ),
     Misbehaviour(
         of=[EFA_PLUGIN, GPU_PLUGIN],
@@ -164,20 +213,6 @@ MISBEHAVIOURS: Final[Sequence[Misbehaviour]] = (
         of_in_words="device plugins",
         on_in_words="GPU nodes",
         without="no error: a DaemonSet that wants 0 pods is ready, whatever its image; on the way down pods outlive their devices",
-    ),
-    Misbehaviour(
-        of=[OPERATOR],
-        on=[SYSTEM_NODES, _COREDNS],
-        of_in_words="operator",
-        on_in_words="system nodes, CoreDNS",
-        without="its release waits for a node, and is rolled back if that takes longer than `addons.timeoutMinutes`",
-    ),
-    Misbehaviour(
-        of=[SERVICE],
-        on=[EFA_PLUGIN, GPU_PLUGIN, GPU_NODES],
-        of_in_words="RayService",
-        on_in_words="device plugins, GPU nodes",
-        without="workers are Pending until both are there; on the way down the nodes go under a running service",
     ),
 )
 """What is in the wrong order, with nobody to say so."""

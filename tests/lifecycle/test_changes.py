@@ -43,3 +43,18 @@ def test_what_needs_the_gpus_of_the_old_one_comes_after_it(
 
         assert done.exit_code == 0, done.output
         assert done.places("delete-replaced", [replaced])[1] < done.places("create-replacement", [replaced])[0]
+
+
+def test_another_address_range_is_refused_half_way_and_a_destroy_clears_up(
+    sandbox_in: SandboxIn, home_of: HomeOf
+) -> None:
+    (change,) = [one for one in CHANGES if one.key == "network.cidr"]
+    with sandbox_in(home_of("dev")) as sandbox:
+        refused = Steps(sandbox.up(CHECKOUT, "dev", change.after, preview_first=False))
+        assert refused.exit_code != 0
+        assert "DetachInternetGateway" in refused.words, refused.output
+        assert "has some mapped public address(es)" in refused.words
+
+        destroyed = Steps(sandbox.destroy(CHECKOUT, "dev", change.after))
+        assert destroyed.exit_code == 0, destroyed.output
+        assert sandbox.inventory() == []

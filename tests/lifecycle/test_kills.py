@@ -54,6 +54,8 @@ def killed(sandbox_in: SandboxIn, home: Path, operation: str, nth: int, run: Cal
         done = run(sandbox)
     assert done.exit_code == -signal.SIGKILL, done.output
     assert killer.hit is not None
+    # A half written one makes the state unreadable.
+    assert list((home / "state").rglob("*.attrs")) == []
     return killer.hit
 
 

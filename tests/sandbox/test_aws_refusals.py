@@ -288,3 +288,44 @@ def test_a_refresh_keeps_what_existed_before_every_stack(stack: Stack) -> None:
     assert found is not None
 
     assert stack.aws.read(ref(token, "reserved"), id, *found[1:]) == found
+
+
+def test_a_cluster_stays_in_its_vpc(whole: Stack) -> None:
+    vpc = whole.make(VPC, "other", {"cidrBlock": "10.8.0.0/16", "tags": TAGS})
+    other = [
+        whole.make(SUBNET, f"other-{zone}", {"vpcId": vpc, "cidrBlock": cidr, "availabilityZone": zone, "tags": TAGS})
+        for zone, cidr in (("us-east-1a", "10.8.0.0/20"), ("us-east-1b", "10.8.16.0/20"))
+    ]
+    with pytest.raises(StandInError, match=r"InvalidParameterException: The subnets .*cannot change"):
+        whole.update("cluster", vpcConfig={"subnetIds": other})
+
+
+def test_nodes_whose_role_loses_the_cni_policy_first_leave_interfaces(whole: Stack) -> None:
+    whole.delete("node-AmazonEKS_CNI_Policy")
+    whole.delete("gpu")
+
+    assert kinds(whole)["ec2:network-interface"] == 2
+    assert "dependent object" in refused_by(whole, "efa")
+    assert "has dependencies" in refused_by(whole, "a")
+    for one in whole.aws.inventory():
+        if one.kind == "ec2:network-interface":
+            whole.aws.remove(one)
+    for name in ("template", "efa"):
+        whole.delete(name)
+
+
+def refused_by(stack: Stack, name: str) -> str:
+    with pytest.raises(StandInError) as refused:
+        stack.delete(name)
+    return str(refused.value)
+
+
+def test_the_nodes_of_a_cluster_are_what_its_groups_have_launched(whole: Stack) -> None:
+    first, second = whole.aws.nodes("llm")
+
+    assert first.name != second.name
+    assert first.name.startswith("ip-10-9-")
+    assert (first.instance_type, first.zone, first.efa_interfaces) == ("g6.8xlarge", "us-east-1a", 1)
+    assert first.labels["topology.kubernetes.io/zone"] == "us-east-1a"
+    assert first.labels["eks.amazonaws.com/nodegroup"] == first.group
+    assert whole.aws.nodes("another") == []

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.calls import CURRENT, Call
 from sandbox.kubernetes import Kubernetes
+from sandbox.nodes import Node, Taint
 from sandbox.standin import InitFailed, ResourceRef, StandInError
 
 ENDPOINT = "https://0123456789ABCDEF0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com"
@@ -28,11 +29,12 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.clusters = {ENDPOINT: "llm"}
+        self.nodes = [node()]
         self.provider = self.started()
 
     def started(self) -> Kubernetes:
         """Another process on the same account."""
-        provider = Kubernetes(self.folder, lambda: self.clusters, patience_seconds=0)
+        provider = Kubernetes(self.folder, lambda: self.clusters, lambda _: self.nodes, patience_seconds=0)
         provider.configure({"kubeconfig": kubeconfig(ENDPOINT)})
         return provider
 
@@ -56,6 +58,10 @@ def two_providers() -> Iterator[None]:
     token = CURRENT.set(Call("the other provider's connection"))
     yield
     CURRENT.reset(token)
+
+
+def node(labels: dict[str, str] | None = None, *taints: Taint) -> Node:
+    return Node("ip-10-9-16-4.ec2.internal", "i-0", "m7i.xlarge", "us-east-1a", "system", labels or {}, taints, 0)
 
 
 def kubeconfig(endpoint: str) -> str:
@@ -353,3 +359,60 @@ def test_a_patch_changes_what_is_there_and_deletes_nothing(cluster: Cluster):
     assert live["data"] == {"a": "1", "b": "2"}
     cluster.provider.delete(patch, "inference/a", config_map(b="2"), live)
     assert "ConfigMap inference/a" in cluster.ids()
+
+
+GPU_TAINT = Taint("nvidia.com/gpu", "true", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "values", "comes"),
+    [
+        ([], {}, False),
+        ([node({}, GPU_TAINT)], {}, False),
+        ([node({}, GPU_TAINT)], {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}, True),
+        ([node({}, GPU_TAINT)], {"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}, False),
+        ([node({}, GPU_TAINT)], {"tolerations": [{"key": "nvidia.com/gpu", "value": "true"}]}, True),
+        ([node({"role": "gpu"})], {"nodeSelector": {"role": "system"}}, False),
+        ([node({"role": "system"})], {"nodeSelector": {"role": "system"}}, True),
+        ([node({}, Taint("a", "", "PreferNoSchedule"))], {}, True),
+    ],
+)
+def test_the_operators_release_waits_for_a_node_that_takes_it(
+    nodes: list[Node], values: dict[str, Any], comes: bool, cluster: Cluster
+) -> None:
+    cluster.create(namespace())
+    cluster.nodes = nodes
+    if comes:
+        assert cluster.create(operator(values=values, atomic=True))[0] == "inference/kuberay-operator"
+        return
+    assert refusal(cluster.create, operator(values=values, atomic=True)) == (
+        "release kuberay-operator failed, and has been uninstalled due to atomic being set: context deadline exceeded"
+    )
+    assert cluster.ids() == ["Namespace inference"]
+    with pytest.raises(InitFailed, match="context deadline exceeded"):
+        cluster.create(operator(values=values))
+    assert cluster.ids() == ["Namespace inference", "Release inference/kuberay-operator"]
+
+
+def worker(**limits: str) -> dict[str, Any]:
+    pod = {"nodeSelector": {"role": "gpu"}, "containers": [{"resources": {"limits": limits}}]}
+    return ray_service(workerGroupSpecs=[{"template": {"spec": pod}}])
+
+
+def test_a_service_waits_for_nodes_and_devices(cluster: Cluster) -> None:
+    for document in (namespace(), crd(), operator()):
+        cluster.create(document)
+
+    def lacks() -> str:
+        with pytest.raises(InitFailed) as failed:
+            cluster.create(worker(**{"nvidia.com/gpu": "1", "vpc.amazonaws.com/efa": "1"}))
+        cluster.delete("inference/llm", ray_service())
+        return str(failed.value).rpartition("condition ")[2]
+
+    assert lacks() == "(Insufficient nvidia.com/gpu: nvidia-device-plugin is not installed)"
+    cluster.create(operator(chart="nvidia-device-plugin", name="gpu"))
+    assert lacks() == "(Insufficient vpc.amazonaws.com/efa: aws-efa-k8s-device-plugin is not installed)"
+    cluster.create(operator(chart="aws-efa-k8s-device-plugin", name="efa"))
+    assert lacks() == "(its pods are Pending: no node takes them)"
+    cluster.nodes.append(node({"role": "gpu"}))
+    assert cluster.create(worker(**{"nvidia.com/gpu": "1"}))[0] == "inference/llm"

@@ -7,6 +7,8 @@ from sandbox.aws.account import Record
 from sandbox.aws.errors import AwsError
 from sandbox.aws.life.base import At, Life, tag_list
 
+INTERFACE: Final = "aws:ec2/networkInterface:NetworkInterface"
+
 
 class Ec2Life(Life):
     """A type of EC2's whose tags are EC2's."""
@@ -80,9 +82,10 @@ def refused(action: str, code: str, reason: str) -> AwsError:
 
 
 def has_interfaces(at: At, name: str, value: str) -> bool:
-    """Whether a network interface of an instance stands in a subnet (``subnet-id``) or group (``group-id``)."""
+    """Whether a network interface of an instance, or one left by an instance, stands in a subnet (``subnet-id``) or group (``group-id``)."""
     rows = at.ec2("describe_network_interfaces", Filters=[{"Name": name, "Values": [value]}])["NetworkInterfaces"]
-    return any(one.get("Attachment", {}).get("InstanceId") for one in rows)
+    left = {one.id for one in at.account.records(INTERFACE)}
+    return any(one["NetworkInterfaceId"] in left or one.get("Attachment", {}).get("InstanceId") for one in rows)
 
 
 def plain(inputs: Mapping[str, Any], *names: str) -> dict[str, Any]:

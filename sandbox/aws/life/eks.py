@@ -42,7 +42,7 @@ class Cluster(Life):
     def create(self, at: At, inputs: Mapping[str, Any]) -> Record:
         name, network = inputs["name"], inputs["vpcConfig"]
         self._role_serves(at, inputs["roleArn"])
-        subnets = [_subnet(at, one) for one in network["subnetIds"]]
+        subnets = [_subnet(at, "CreateCluster", one) for one in network["subnetIds"]]
         version = inputs.get("version", _DEFAULT_VERSION)
         at.call(
             "eks",
@@ -102,6 +102,7 @@ class Cluster(Life):
         return with_tags(outputs, cluster.get("tags") or {})
 
     def update(self, at: At, record: Record, inputs: Mapping[str, Any]) -> Record:
+        self._stays_in_its_vpc(at, record, inputs)
         self._logs(at, inputs)
         return replace(record, facts={**record.facts, "version": inputs.get("version", record.facts["version"])})
 
@@ -123,6 +124,14 @@ class Cluster(Life):
             at.call("eks", "untag_resource", resourceArn=arn, tagKeys=gone)
         if tags:
             at.call("eks", "tag_resource", resourceArn=arn, tags=dict(tags))
+
+    def _stays_in_its_vpc(self, at: At, record: Record, inputs: Mapping[str, Any]) -> None:
+        # EKS API reference, UpdateClusterConfig: other subnets, but of the VPC that the cluster was made in. The words are ours.
+        action, home = "UpdateClusterConfig", record.facts["vpc"]
+        strange = [id for id in inputs["vpcConfig"]["subnetIds"] if _subnet(at, action, id)["VpcId"] != home]
+        if strange:
+            reason = f"The subnets {', '.join(strange)} are not in {home}, the VPC of the cluster, which cannot change"
+            raise refused(action, "InvalidParameterException", reason)
 
     def _role_serves(self, at: At, arn: str) -> None:
         name = role_name(arn)
@@ -249,11 +258,11 @@ def _takes_any_pod(group: Record) -> bool:
     return bool(group.facts["instances"]) and not effects & {"NO_SCHEDULE", "NO_EXECUTE"}
 
 
-def _subnet(at: At, id: str) -> Mapping[str, Any]:
+def _subnet(at: At, action: str, id: str) -> Mapping[str, Any]:
     found = row(at, "describe_subnets", "Subnets", SubnetIds=[id])
     if found is None:
         reason = f"The subnet ID '{id}' does not exist"
-        raise refused("CreateCluster", "InvalidParameterException", reason)
+        raise refused(action, "InvalidParameterException", reason)
     return found
 
 

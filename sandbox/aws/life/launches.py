@@ -1,5 +1,6 @@
 """Nodes: what EC2 says to a launch, and what a new instance needs before it can join its cluster."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +14,7 @@ from sandbox.aws.life.iam import attached_policies
 from sandbox.aws.life.instances import PLACEMENT_GROUP, RESERVATION
 from sandbox.aws.life.routes import way_out
 from sandbox.aws.life.security_groups import admits_https
+from sandbox.aws.limits import quota_of
 from sandbox.faults import FaultKind
 
 NODE = "aws:ec2/instance:Instance"
@@ -71,21 +73,28 @@ class Launch:
         message = f"Could not launch {self.market} Instances. {reason} Launching EC2 instance failed."
         return Issue("AsgInstanceLaunchFailures", message, (self.asg,), why=why)
 
+    def finds_no_capacity(self) -> Issue:
+        """The zone has none of its type left."""
+        return self.failed(
+            f"InsufficientInstanceCapacity - We currently do not have sufficient {self.instance_type} capacity in the "
+            "Availability Zone you requested. Our system will be working on provisioning additional capacity."
+        )
+
+    def exceeds(self, vcpus: int) -> Issue:
+        """The account's quota is too small (EC2 API reference, error codes: VcpuLimitExceeded)."""
+        return self.failed(
+            f"VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit of {vcpus} allows for "
+            "the instance bucket that the specified instance type belongs to. Please visit "
+            "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."
+        )
+
     def mishap(self, kind: FaultKind) -> Issue:
         """The fault that a run asked for."""
         match kind:
             case FaultKind.INSUFFICIENT_CAPACITY:
-                return self.failed(
-                    f"InsufficientInstanceCapacity - We currently do not have sufficient {self.instance_type} capacity in the "
-                    "Availability Zone you requested. Our system will be working on provisioning additional capacity."
-                )
+                return self.finds_no_capacity()
             case FaultKind.QUOTA_EXCEEDED:
-                # EC2 API reference, error codes: VcpuLimitExceeded.
-                return self.failed(
-                    "VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit of 0 allows for "
-                    "the instance bucket that the specified instance type belongs to. Please visit "
-                    "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."
-                )
+                return self.exceeds(0)
             case FaultKind.RESERVATION_EXPIRED:
                 return self.failed(_NO_RESERVED_CAPACITY)
             case _:
@@ -126,7 +135,7 @@ def cannot_launch(at: At, order: Launch, count: int) -> Issue | None:
     if not count:
         return None
     for subnet in order.subnets:
-        zone = at.ec2("describe_subnets", SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
+        zone = _zone(at, subnet)
         if zone not in at.cloud.zones_offering(order.instance_type, at.region):
             return order.failed(
                 f"Unsupported - Your requested instance type ({order.instance_type}) is not supported in your requested "
@@ -139,7 +148,7 @@ def cannot_launch(at: At, order: Launch, count: int) -> Issue | None:
     name = order.placement_group
     if name and at.account.record(PLACEMENT_GROUP, name, at.region) is None:
         return order.failed(f"InvalidPlacementGroup.Unknown - The Placement Group '{name}' is unknown.")
-    return _reservation_issue(at, order, count)
+    return _reservation_issue(at, order, count) or _limit_issue(at, order, count)
 
 
 def cannot_join(at: At, order: Launch) -> str:
@@ -192,7 +201,14 @@ def _run(at: At, order: Launch, subnet: str) -> str:
             {"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
         ],
     )["Instances"][0]["InstanceId"]
-    facts = {"parent": order.group, "placementGroup": order.placement_group, "reservation": order.reservation}
+    facts = {
+        "parent": order.group,
+        "placementGroup": order.placement_group,
+        "reservation": order.reservation,
+        "type": order.instance_type,
+        "zone": _zone(at, subnet),
+        "quota": quota_of(order.instance_type, order.market),
+    }
     at.account.put(Record(NODE, made, at.region, facts=facts, by_aws=True))
     return made
 
@@ -240,6 +256,33 @@ def _reservation_issue(at: At, order: Launch, count: int) -> Issue | None:
     if wanted_type != order.instance_type or used + count > size:
         return order.failed(_NO_RESERVED_CAPACITY)
     return None
+
+
+def _limit_issue(at: At, order: Launch, count: int) -> Issue | None:
+    # All or nothing: EKS would start what fits and report the rest.
+    limits, running = at.cloud.limits, [one.facts for one in at.account.records(NODE) if one.region == at.region]
+    code = quota_of(order.instance_type, order.market)
+    if code in limits.vcpus:
+        used = sum(_vcpus(at, one["type"]) for one in running if one["quota"] == code)
+        if used + count * _vcpus(at, order.instance_type) > limits.vcpus[code]:
+            return order.exceeds(limits.vcpus[code])
+    if order.reservation is None:
+        wanted = Counter(_zone(at, order.subnets[number % len(order.subnets)]) for number in range(count))
+        for zone, more in wanted.items():
+            place = (zone, order.instance_type)
+            used = sum((one["zone"], one["type"]) == place and one["reservation"] is None for one in running)
+            if place in limits.capacity and used + more > limits.capacity[place]:
+                return order.finds_no_capacity()
+    return None
+
+
+def _vcpus(at: At, instance_type: str) -> int:
+    row = at.cloud.instance_type(instance_type, at.region)
+    return row["VCpuInfo"]["DefaultVCpus"] if row else 0
+
+
+def _zone(at: At, subnet: str) -> str:
+    return at.ec2("describe_subnets", SubnetIds=[subnet])["Subnets"][0]["AvailabilityZone"]
 
 
 def _deaf_endpoint(at: At, subnet: str) -> str:

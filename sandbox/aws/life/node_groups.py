@@ -7,13 +7,19 @@ from typing import Any
 from sandbox.aws.account import Record
 from sandbox.aws.life.base import At, Life, Outputs, changed, with_tags
 from sandbox.aws.life.ec2_calls import row
-from sandbox.aws.life.eks_calls import NODE_GROUP, cluster_of, given, refused, role_name
+from sandbox.aws.life.eks_calls import NODE_GROUP, cluster_of, given, of_cluster, refused, role_name
 from sandbox.aws.life.instances import template_data
+from sandbox.aws.life.interfaces import leave_behind
 from sandbox.aws.life.launches import Issue, Launch, cannot_join, cannot_launch, launch, terminate
 from sandbox.faults import FaultKind
+from sandbox.nodes import Node, Taint
 
 # The kubelet's version and the AMI's release date; of the right form only, AWS makes a new one every week.
 _RELEASE = "{version}.0-20251023"
+
+# EKS's words for a taint's effect, and Kubernetes'.
+_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
+_EFA = ("efa", "efa-only")
 
 _DISTURBING = ("launchTemplate", "releaseVersion", "version")
 
@@ -130,6 +136,7 @@ class NodeGroup(Life):
         return replace(newer, facts={**newer.facts, "instances": [*kept[:wanted], *started]})
 
     def delete(self, at: At, record: Record) -> None:
+        leave_behind(at, role_name(record.inputs["nodeRoleArn"]), record.facts["instances"])
         terminate(at, record.facts["instances"])
         at.call("eks", "delete_nodegroup", clusterName=record.inputs["clusterName"], nodegroupName=_name(record))
 
@@ -198,6 +205,48 @@ class NodeGroup(Life):
         found = row(at, "describe_launch_templates", "LaunchTemplates", **by)
         names = {"id": found["LaunchTemplateId"], "name": found["LaunchTemplateName"]} if found else {}
         return {**template, **names}
+
+
+def nodes_of(at: At, cluster: str) -> list[Node]:
+    """The nodes of a cluster: the instances of its groups that are up."""
+    return [
+        _node(at, group, instance)
+        for group in of_cluster(at, cluster, NODE_GROUP)
+        if group.facts["status"] == "ACTIVE"
+        for instance in group.facts["instances"]
+    ]
+
+
+def _node(at: At, group: Record, id: str) -> Node:
+    found = at.ec2("describe_instances", InstanceIds=[id])["Reservations"][0]["Instances"][0]
+    inputs, name = group.inputs, found["PrivateDnsName"]
+    zone = found["Placement"]["AvailabilityZone"]
+    row = at.cloud.instance_type(found["InstanceType"], at.region) or {}
+    (architecture,) = row["ProcessorInfo"]["SupportedArchitectures"][:1]
+    # EKS user guide, "Simplify node lifecycle with managed node groups"; kubernetes.io, "Well-Known Labels".
+    labels = {
+        "eks.amazonaws.com/capacityType": inputs.get("capacityType") or "ON_DEMAND",
+        "eks.amazonaws.com/nodegroup": _name(group),
+        "kubernetes.io/arch": {"x86_64": "amd64"}.get(architecture, architecture),
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": found["InstanceType"],
+        "topology.kubernetes.io/region": at.region,
+        "topology.kubernetes.io/zone": zone,
+    }
+    data = (template_data(at, inputs["launchTemplate"]) if inputs.get("launchTemplate") else None) or {}
+    return Node(
+        name=name,
+        instance_id=id,
+        instance_type=found["InstanceType"],
+        zone=zone,
+        group=_name(group),
+        labels={**labels, **(inputs.get("labels") or {})},
+        taints=[
+            Taint(one["key"], one.get("value") or "", _EFFECTS[one["effect"]]) for one in inputs.get("taints") or ()
+        ],
+        efa_interfaces=sum(one.get("InterfaceType") in _EFA for one in data.get("NetworkInterfaces") or ()),
+    )
 
 
 def _name(record: Record) -> str:

@@ -1,0 +1,42 @@
+"""The nodes of a cluster, as AWS hands them to Kubernetes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Taint:
+    """A taint in Kubernetes' words: ``effect`` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """An instance that has joined its cluster.
+
+    Attributes:
+        name: Its private DNS name, which the kubelet registers.
+        instance_id: EC2's id.
+        instance_type: EC2's type.
+        zone: Its Availability Zone.
+        group: Name of its node group.
+        labels: Those of its group and those that EKS and the kubelet set.
+        taints: Those of its group.
+        efa_interfaces: How many EFA devices it was launched with.
+    """
+
+    name: str
+    instance_id: str
+    instance_type: str
+    zone: str
+    group: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    efa_interfaces: int
+
+
+Nodes = Callable[[str], Sequence[Node]]
+"""Asks AWS for the nodes of a cluster, by its name."""
