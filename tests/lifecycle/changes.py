@@ -206,7 +206,7 @@ CHANGES: Final[Sequence[Change]] = (
             **_all("replace", [*_TAGGED_IN_VPC, *_UNTAGGED_IN_VPC, GPU_NODES, SYSTEM_NODES]),
             **_all("update", [_INTERNET, GPU_TEMPLATE, _CONTROL_PLANE]),
         },
-        effect="would replace the VPC, all in it and all nodes, but AWS refuses to move the cluster: `make destroy` first, then change it",
+        effect="would replace the VPC, all in it and all nodes, but AWS refuses to move internet gateway and cluster: `make destroy` first, then change it",
         outage="the whole stack, some 40 minutes",
     ),
 )

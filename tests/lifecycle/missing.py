@@ -32,7 +32,6 @@ class Edge:
         without: What happens without it, for the table.
         says: What AWS says then, as parts of the engine's output.
         slow: What takes its time on AWS: beginning of a name -> seconds here.
-        on_the_way_down: It is a `destroy` that fails, not an `up`.
     """
 
     of: Sequence[str]
@@ -42,7 +41,6 @@ class Edge:
     without: str
     says: Sequence[str]
     slow: Mapping[str, float] = field(default_factory=dict)
-    on_the_way_down: bool = False
 
 
 EDGES: Final[Sequence[Edge]] = (
@@ -81,27 +79,6 @@ EDGES: Final[Sequence[Edge]] = (
         without="the same",
         says=["NodeCreationFailure"],
         slow={"ray-llm-gpu-role-": 12.0},
-    ),
-    *(
-        Edge(
-            of=[nodes],
-            on=[role],
-            of_in_words=f"{words} nodes",
-            on_in_words="the policies of their role",
-            without=without,
-            says=["DependencyViolation", "has dependencies and cannot be deleted"],
-            slow={nodes: 8.0},
-            on_the_way_down=True,
-        )
-        for nodes, role, words, without in (
-            (
-                SYSTEM_NODES[1],
-                "ray-llm-cluster-system-role-",
-                "system",
-                "`destroy`: nobody may delete the interfaces of the nodes any more: DependencyViolation at subnet and group",
-            ),
-            (GPU_NODES[1], "ray-llm-gpu-role-", "GPU", "`destroy`: the same"),
-        )
     ),
     Edge(
         of=[*_SERVICE, OPERATOR[1]],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lifecycle.conftest import HomeOf, SandboxIn
+from tests.lifecycle.conftest import SandboxIn
 from tests.lifecycle.missing import EDGES, MISBEHAVIOURS, Edge, Misbehaviour
 from tests.lifecycle.programs import slow_down, without_dependency
 from tests.lifecycle.runs import CHECKOUT, EFA_PLUGIN, EFA_RULES, GPU_NODES, GPU_PLUGIN, SYSTEM_NODES, Steps
@@ -29,11 +29,7 @@ def missing(words: str, parts: Sequence[str]) -> list[str]:
     return [part for part in parts if part not in words]
 
 
-UP = [edge for edge in EDGES if not edge.on_the_way_down]
-DOWN = [edge for edge in EDGES if edge.on_the_way_down]
-
-
-@pytest.mark.parametrize("edge", UP, ids=ids)
+@pytest.mark.parametrize("edge", EDGES, ids=ids)
 def test_without_it_an_up_fails_as_on_aws(edge: Edge, sandbox_in: SandboxIn, tmp_path: Path) -> None:
     program = without_dependency(tmp_path / "program", edge.of, edge.on)
     with sandbox_in(tmp_path / "home") as sandbox:
@@ -45,36 +41,13 @@ def test_without_it_an_up_fails_as_on_aws(edge: Edge, sandbox_in: SandboxIn, tmp
     assert missing(done.words, edge.says) == [], done.output
 
 
-@pytest.mark.parametrize("edge", DOWN, ids=ids)
-def test_without_it_a_destroy_fails_as_on_aws(edge: Edge, sandbox_in: SandboxIn, tmp_path: Path) -> None:
-    program = without_dependency(tmp_path / "program", edge.of, edge.on)
-    with sandbox_in(tmp_path / "home") as sandbox:
-        made = Steps(sandbox.up(program, "dev", preview_first=False))
-        assert made.exit_code == 0, made.output
-        slow_down(sandbox, "delete", edge.slow)
-        done = Steps(sandbox.destroy(program, "dev"))
-
-    assert "taken out of" in made.output
-    assert done.exit_code != 0
-    assert missing(done.words, edge.says) == [], done.output
-
-
-def test_with_all_of_them_a_slow_destroy_leaves_nothing(sandbox_in: SandboxIn, home_of: HomeOf) -> None:
-    with sandbox_in(home_of("dev")) as sandbox:
-        slow_down(sandbox, "delete", {name: seconds for edge in DOWN for name, seconds in edge.slow.items()})
-        done = Steps(sandbox.destroy(CHECKOUT, "dev"))
-
-        assert done.exit_code == 0, done.output
-        assert sandbox.inventory() == []
-
-
 def in_order(one: Misbehaviour, done: Steps) -> bool:
     return done.places("create", one.on)[1] < done.places("create", one.of)[0]
 
 
 def test_with_all_of_them_a_slow_aws_changes_nothing(sandbox_in: SandboxIn, tmp_path: Path) -> None:
     with sandbox_in(tmp_path / "home") as sandbox:
-        slow_down(sandbox, "create", {name: seconds for edge in UP for name, seconds in edge.slow.items()} | SLOW)
+        slow_down(sandbox, "create", {name: seconds for edge in EDGES for name, seconds in edge.slow.items()} | SLOW)
         done = Steps(sandbox.up(CHECKOUT, "dev", preview_first=False))
 
     assert done.exit_code == 0, done.output
