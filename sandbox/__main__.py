@@ -2,14 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from sandbox import cli, orphans, report
+from sandbox.cluster import tools
+from sandbox.cluster.tools import Tools, ToolsError
 from sandbox.engine import CHECKOUT, PACK, Run, Sandbox
 from sandbox.faults import FaultKind, FaultPlan
 from sandbox.stacks import UsageError, project_name
+from sandbox.workspace import Standing
 
 HOME = CHECKOUT / ".sandbox"
 
@@ -23,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.command == "inventory":
             return _inventory(options)
         return _orphans(options) if options.command == "orphans" else _engine(options)
-    except (UsageError, cli.CliError) as fault:
+    except (UsageError, cli.CliError, ToolsError) as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 2
 
@@ -33,7 +36,8 @@ def _engine(options: argparse.Namespace) -> int:
     program = _program(options)
     found = cli.find(_say)
     _say(f"{_DOING[options.command]} stack {options.stack} of {options.program} ({found.origin}) ...")
-    with Sandbox(found, HOME, faults=plan, say=_say, shared=options.command == "preview") as sandbox:
+    shared = options.command == "preview"
+    with Sandbox(found, HOME, faults=plan, say=_say, shared=shared, real=_real(options)) as sandbox:
         run = _command(sandbox, options, program, config, secrets)
         simulated = _simulated(sandbox)
     tree = report.resource_tree(run.events, only_changes=options.command != "preview")
@@ -54,6 +58,11 @@ def _command(
         return sandbox.up(program, options.stack, config, options.policy_config, secrets=secrets)
     act = sandbox.refresh if options.command == "refresh" else sandbox.destroy
     return act(program, options.stack, config)
+
+
+def _real(options: argparse.Namespace) -> Callable[[], Tools] | None:
+    echoed = getattr(options, "kubernetes", Standing.REAL) == Standing.ECHO
+    return None if echoed else lambda: tools.find(_say)
 
 
 def _inventory(options: argparse.Namespace) -> int:
@@ -163,6 +172,13 @@ def _parser() -> argparse.ArgumentParser:
                 metavar="KEY=VALUE",
                 help="one more configuration value, kept as a secret and never shown; repeatable",
             )
+            if name == "up":
+                command.add_argument(
+                    "--kubernetes",
+                    choices=[*Standing],
+                    default=Standing.REAL,
+                    help="a real control plane on this machine (default), or objects that are judged and echoed",
+                )
             command.add_argument(
                 "--policy-config",
                 type=Path,

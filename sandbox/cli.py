@@ -4,8 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +11,12 @@ from pathlib import Path
 from pulumi.automation import PulumiCommand
 from semver import VersionInfo
 
+from sandbox.cluster.go_build import BuildError, Go, step, workshop
 from sandbox.language_host import EXECUTOR_VARIABLE, VERSION_VARIABLE
 
 VERSION = "3.274.1"
 """The CLI that is installed or built, and the oldest one that is taken from PATH without a word."""
 
-# The fork that pulumi's own go.mod replaces this module by; a replace line does not reach dependents.
-_GO_MOD = f"""module ray-llm-eks/pulumi-cli
-
-go 1.26
-
-require github.com/pulumi/pulumi/pkg/v3 v{VERSION}
-
-replace github.com/atotto/clipboard => github.com/tgummerer/clipboard v0.0.0-20241001131231-d02d263e614e
-"""
 # The engine looks for the host beside its own executable, in a cache that checkouts share: what differs comes by environment.
 _PYTHON_VARIABLE = "RAY_LLM_EKS_PYTHON"
 _HOST_VARIABLE = "RAY_LLM_EKS_LANGUAGE_HOST"
@@ -99,7 +89,17 @@ def _installed(say: Callable[[str], None]) -> Cli | None:
 
 
 def _built(say: Callable[[str], None]) -> Cli:
-    _build(_from_module(), say)
+    root = _from_module()
+    try:
+        with workshop(root, say) as go:
+            # Who waited for another process finds it made.
+            if not (root / "pulumi").exists():
+                _build(root, go, say)
+    except BuildError as fault:
+        reason = "none on PATH, the official download does not answer, and it cannot be built"
+        raise CliError(
+            f"no Pulumi CLI: {reason}: {fault} Or install the CLI itself (https://www.pulumi.com/docs/install/)."
+        ) from None
     return _module_cli()
 
 
@@ -131,38 +131,17 @@ def _module_cli() -> Cli:
     )
 
 
-def _build(root: Path, say: Callable[[str], None]) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise CliError(
-            "no Pulumi CLI: none on PATH, the official download does not answer, and there is no Go to build it with."
-            " Install the Pulumi CLI (https://www.pulumi.com/docs/install/) or Go 1.26 or newer, then run this again."
-        )
-    root.mkdir(parents=True, exist_ok=True)
-    say(f"Building pulumi {VERSION} from its Go module (about 5 minutes on 2 cores, once) ...")
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=root.parent) as work:
-        Path(work, "go.mod").write_text(_GO_MOD)
-        stamp = f"-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v{VERSION}"
-        package = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
-        _run([go, "build", "-mod=mod", "-ldflags", stamp, "-o", f"{work}/pulumi", package], work)
-        sdk = _run([go, "list", "-mod=mod", "-m", "-f", "{{.Dir}}", "github.com/pulumi/pulumi/sdk/v3"], work).strip()
-        executor = Path(sdk, "python", "cmd", "pulumi-language-python-exec")
-        shutil.copyfile(executor, root / "pulumi-language-python-exec")
+def _build(root: Path, go: Go, say: Callable[[str], None]) -> None:
+    with step(f"Building pulumi {VERSION} from its Go module (about 5 minutes on 2 cores, once)", say):
+        sdk = go.module_folder("github.com/pulumi/pulumi/sdk/v3")
+        executor = sdk / "python" / "cmd" / "pulumi-language-python-exec"
+        (root / executor.name).write_bytes(executor.read_bytes())
         host = root / "pulumi-language-python"
         host.write_text(_HOST_SCRIPT)
         host.chmod(0o755)
-        # Last and atomic: an interrupted build leaves no executable behind.
-        os.replace(f"{work}/pulumi", root / "pulumi")
-    say(f"  built in {time.monotonic() - started:.0f} s")
-
-
-def _run(command: list[str], folder: str) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode != 0:
-        last = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise CliError(f"`{' '.join(command[:2])}` failed while building the Pulumi CLI:\n{last}")
-    return done.stdout
+        # Last: an interrupted build leaves no executable behind.
+        stamps = {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": f"v{VERSION}"}
+        go.build("github.com/pulumi/pulumi/pkg/v3/cmd/pulumi", root / "pulumi", stamps)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,17 @@ from typing import Any, Self
 from sandbox import orphans, recovery
 from sandbox.aws import Aws
 from sandbox.calls import OnCall
+from sandbox.charts.web import ChartWeb
 from sandbox.cli import Cli
+from sandbox.cluster import objects
+from sandbox.cluster.clusters import Clusters
+from sandbox.cluster.tools import Tools
 from sandbox.faults import FaultPlan
 from sandbox.inventory import Item
 from sandbox.kubernetes import Kubernetes
-from sandbox.stacks import project_name
+from sandbox.stacks import UsageError, project_name
 from sandbox.wire import serve
-from sandbox.workspace import Workspace
+from sandbox.workspace import Standing, Workspace
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACK = CHECKOUT / "policies"
@@ -59,6 +63,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         on_call: hears of each call to a stand-in.
         say: gets a line for each thing that an interrupted run had left behind.
         shared: for what changes nothing (previews, inventories): others who share may use the home at the same time.
+        real: finds the programs of a real Kubernetes. With it an `up` of a new stack gets one; without it Kubernetes is echoed.
 
     Raises:
         UsageError: on entering, when another process uses the home.
@@ -73,6 +78,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         on_call: OnCall | None = None,
         say: recovery.Say = lambda _: None,
         shared: bool = False,
+        real: Callable[[], Tools] | None = None,
     ) -> None:
         self._home = home.resolve()
         self._workspace = Workspace(cli, self._home)
@@ -80,6 +86,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._on_call = on_call
         self._say = say
         self._shared = shared
+        self._real = real
+        self.clusters = Clusters(self._home)
         self._stack = ExitStack()
         self._running: subprocess.Popen[str] | None = None
         self._one_command = threading.Lock()
@@ -94,14 +102,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 self._recover()
             if self._shared:
                 recovery.share(claimed)
-            self.aws = Aws(self._home / "aws", self._faults)
+            self._stack.callback(self.clusters.close)
+            self.aws = Aws(self._home / "aws", self._faults, control_planes=self.clusters)
             self.kubernetes = Kubernetes(self._home / "kubernetes", self.aws.cluster_endpoints, self.aws.nodes)
             servers = [serve(self.aws, self._on_call), serve(self.kubernetes, self._on_call)]
             for server in servers:
                 self._stack.callback(server.stop)
-            ports = [f"{server.package}:{server.port}" for server in servers]
-            ports.append(f"eks:{self._start_eks()}")
-            self._workspace.providers = ",".join(ports)
+            self._ports = {server.package: server.port for server in servers} | {"eks": self._start_eks()}
             started.pop_all()
         return self
 
@@ -124,7 +131,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         Raises:
             UsageError: there is no such program, or its stack file or a ``config`` key cannot be read.
         """
-        return self._run(["preview", *_pack(policy_config)], program, stack, config, secrets)
+        return self._run(
+            ["preview", *_pack(policy_config)], program, stack, config, secrets, self._stands_on(program, stack)
+        )
 
     def up(
         self,
@@ -144,6 +153,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             UsageError: as for a preview, or the stack is locked.
         """
         skipped = () if preview_first else ("--skip-preview",)
+        wanted = Standing.REAL if self._real else Standing.ECHO
+        found = self._stands_on(program, stack)
+        if found not in (None, wanted):
+            raise UsageError(
+                f"stack {stack} stands on {found} Kubernetes and cannot move to {wanted}: destroy it first, or write --kubernetes {found}"
+            )
+        self._workspace.note(program, stack, wanted)
         return self._change(["up", "--yes", *skipped, *_pack(policy_config)], program, stack, config, secrets)
 
     def refresh(self, program: Path, stack: str, config: Mapping[str, str] | None = None) -> Run:
@@ -162,11 +178,18 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         Raises:
             UsageError: as for ``up``.
         """
-        return self._change(["destroy", "--yes", "--skip-preview"], program, stack, config)
+        run = self._change(["destroy", "--yes", "--skip-preview"], program, stack, config)
+        if run.exit_code == 0:
+            self._workspace.note(program, stack, None)
+        return run
 
     def inventory(self) -> list[Item]:
         """Everything that exists, whoever made it, and nothing that AWS itself put there before any stack."""
-        return [*self.aws.inventory(), *self.kubernetes.inventory()]
+        found = [*self.aws.inventory(), *self.kubernetes.inventory()]
+        for name in self.clusters.names():
+            self.clusters.resume(name)
+            found += objects.inventory(self.clusters.api(name), name)
+        return found
 
     def export(self, program: Path, stack: str) -> dict[str, Any]:
         """The stack's state as ``pulumi stack export`` gives it; an empty one where the stack was never deployed.
@@ -221,7 +244,29 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     ) -> Run:
         self._recover()
         recovery.refuse_if_locked(self._workspace.state, project_name(program), stack)
-        return self._run(command, program, stack, config, secrets)
+        return self._run(command, program, stack, config, secrets, self._stands_on(program, stack))
+
+    def _stands_on(self, program: Path, stack: str) -> Standing | None:
+        return self._workspace.noted(program, stack)
+
+    @contextmanager
+    def _kubernetes_for(self, standing: Standing | None) -> Iterator[None]:
+        """Has the engine find the Kubernetes provider that a stack needs: the stand-in, or Pulumi's own plugin."""
+        ports, real = dict(self._ports), standing is Standing.REAL
+        with ExitStack() as open_:
+            if real:
+                if self._real is None:
+                    raise UsageError("this stack stands on a real Kubernetes, which was not asked for")
+                del ports["kubernetes"]
+                tools = self._real()
+                web = open_.enter_context(ChartWeb(tools.ray_crds))
+                self._workspace.install_plugin(tools, web.environment)
+                self.clusters.plan(self._faults.hand_over())
+                for name in self.clusters.names():
+                    self.clusters.resume(name)
+            self.clusters.makes = real
+            self._workspace.providers = ",".join(f"{package}:{port}" for package, port in ports.items())
+            yield
 
     def _run(
         self,
@@ -230,8 +275,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         stack: str,
         config: Mapping[str, str] | None,
         secrets: Mapping[str, str] | None,
+        standing: Standing | None,
     ) -> Run:
-        with self._one_command, tempfile.TemporaryDirectory(dir=self._home) as folder:
+        with (
+            self._one_command,
+            self._kubernetes_for(standing),
+            tempfile.TemporaryDirectory(dir=self._home) as folder,
+        ):
             settings, log = Path(folder, "config.yaml"), Path(folder, "events")
             self._workspace.write_settings(settings, program, stack, config or {}, secrets or {})
             self.aws.start_run()
@@ -264,7 +314,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return "".join(lines)
 
     def _remove(self, item: Item) -> None:
-        (self.kubernetes if item.made_by.startswith("kubernetes:") else self.aws).remove(item)
+        if not item.made_by.startswith("kubernetes:"):
+            self.aws.remove(item)
+        elif item.parent_id in self.clusters.names():
+            objects.remove(self.clusters.api(item.parent_id), item)
+        else:
+            self.kubernetes.remove(item)
 
     def _recover(self) -> None:
         recovery.recover(self._home, self._workspace.state, self._say)

@@ -1,15 +1,15 @@
 """Faults that a run is asked to meet: ``KIND[@resource][:times]``.
 
 A plan only says which call is struck; what the service then says and leaves behind is the service's own matter
-(:mod:`sandbox.aws.mishaps`).
+(:mod:`sandbox.aws.mishaps`, and :mod:`sandbox.cluster.mishaps` for the kinds in ``IN_CLUSTERS``).
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Self
+from typing import Any, Final, Self
 
 
 class FaultKind(StrEnum):
@@ -23,6 +23,23 @@ class FaultKind(StrEnum):
     NODE_CREATION_FAILURE = "node-creation-failure"
     DEPENDENCY_VIOLATION = "dependency-violation"
     TIME_OUT = "time-out"
+    API_SERVER_RESTART = "api-server-restart"
+    WORKER_NEVER_READY = "worker-never-ready"
+    OPERATOR_MISSING = "operator-missing"
+    NAMESPACE_TERMINATING = "namespace-terminating"
+    APPLICATION_FAILS = "application-fails"
+
+
+IN_CLUSTERS: Final = frozenset(
+    {
+        FaultKind.API_SERVER_RESTART,
+        FaultKind.WORKER_NEVER_READY,
+        FaultKind.OPERATOR_MISSING,
+        FaultKind.NAMESPACE_TERMINATING,
+        FaultKind.APPLICATION_FAILS,
+    }
+)
+"""Kinds that only a real Kubernetes can meet; their resource is a Kubernetes name or label value, not Pulumi's name."""
 
 
 @dataclass
@@ -30,6 +47,7 @@ class _Strike:
     kind: FaultKind
     resource: str | None
     left: int
+    given: int = 0
 
 
 class FaultPlan:
@@ -67,6 +85,23 @@ class FaultPlan:
                     strike.left -= 1
                     return strike.kind
         return None
+
+    def hand_over(self) -> list[dict[str, object]]:
+        """The strikes that a real cluster sees to; they count as met until :meth:`take_back`."""
+        with self._lock:
+            given = [one for one in self._strikes if one.kind in IN_CLUSTERS and one.left]
+            found = [{"kind": str(one.kind), "resource": one.resource or "", "times": one.left} for one in given]
+            for one in given:
+                one.given, one.left = one.left, 0
+        return found
+
+    def take_back(self, met: Sequence[Mapping[str, Any]]) -> None:
+        """Puts back what was handed over and not met; ``met`` has ``kind`` and ``resource`` of each strike that was."""
+        with self._lock:
+            for strike in self._strikes:
+                name = {"kind": strike.kind, "resource": strike.resource or ""}
+                hits = sum(all(one[key] == value for key, value in name.items()) for one in met)
+                strike.left, strike.given = strike.left + max(strike.given - hits, 0), 0
 
     @property
     def unmet(self) -> list[str]:

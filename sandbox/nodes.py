@@ -26,6 +26,10 @@ class Node:
         labels: Those of its group and those that EKS and the kubelet set.
         taints: Those of its group.
         efa_interfaces: How many EFA devices it was launched with.
+        vcpus: vCPU of its type.
+        memory_mib: Memory of its type, as EC2 gives it.
+        gpus: GPUs of its type.
+        pods: How many pods the VPC CNI finds addresses for.
     """
 
     name: str
@@ -36,6 +40,10 @@ class Node:
     labels: Mapping[str, str]
     taints: Sequence[Taint]
     efa_interfaces: int
+    vcpus: int = 0
+    memory_mib: int = 0
+    gpus: int = 0
+    pods: int = 110
 
 
 Nodes = Callable[[str], Sequence[Node]]

@@ -9,17 +9,27 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 
 import yaml
 
 from sandbox import recovery
 from sandbox.cli import Cli
+from sandbox.cluster import plugin
+from sandbox.cluster.tools import Tools
 from sandbox.stacks import UsageError, project_name, stack_config
 
 _PASSPHRASE = "sandbox"
 # A stack file's secrets are sealed with a key that a rehearsal must not have; this takes their place.
 _SECRET = "sandbox-placeholder"
+
+
+class Standing(StrEnum):
+    """What a stack's Kubernetes is."""
+
+    REAL = "real"
+    ECHO = "echo"
 
 
 class Workspace:
@@ -37,6 +47,7 @@ class Workspace:
     def __init__(self, cli: Cli, home: Path) -> None:
         self._cli = cli
         self._home = home
+        self._pulumi_home = home / "pulumi"
         self.state = home / "state"
         self.providers = ""
 
@@ -73,6 +84,27 @@ class Workspace:
         project = self._home / "stacks" / project_name(program)
         self._salt(project, stack)
         return project
+
+    def note(self, program: Path, stack: str, standing: Standing | None) -> None:
+        """Keeps what a stack's Kubernetes is, None for a stack that has none any more."""
+        path = self._noted_in(program, stack)
+        if standing is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(standing)
+
+    def noted(self, program: Path, stack: str) -> Standing | None:
+        """What was kept; None for a stack that is not up."""
+        path = self._noted_in(program, stack)
+        return Standing(path.read_text()) if path.exists() else None
+
+    def install_plugin(self, tools: Tools, environment: Mapping[str, str]) -> None:
+        """Has the engine find Pulumi's own Kubernetes plugin, which gets these variables."""
+        plugin.install(self._home, self._pulumi_home, tools, environment)
+
+    def _noted_in(self, program: Path, stack: str) -> Path:
+        return self._home / "stacks" / project_name(program) / f"kubernetes-{stack}"
 
     def write_settings(
         self,
@@ -126,7 +158,7 @@ class Workspace:
                 [*map(str, self._cli.path_entries), str(python / "bin"), os.environ.get("PATH", "")]
             ),
             "VIRTUAL_ENV": str(python),
-            "PULUMI_HOME": str(self._home / "pulumi"),
+            "PULUMI_HOME": str(self._pulumi_home),
             # Without it each file has another beside it for its attributes, which is not written whole or not at all: a kill
             # in the middle leaves a state that nobody can read (gocloud.dev, blob/fileblob/attrs.go: setAttrs).
             "PULUMI_BACKEND_URL": f"file://{self.state}?metadata=skip",

@@ -6,6 +6,7 @@ from typing import Any
 
 from sandbox.aws import seeds
 from sandbox.aws.account import Account
+from sandbox.aws.control_planes import ControlPlanes, NoControlPlanes
 from sandbox.aws.limits import Limits
 from sandbox.standin import StandInError
 
@@ -13,12 +14,14 @@ from sandbox.standin import StandInError
 class Cloud:
     """A simulated account as rules and data sources see it. Calls are serialised.
 
-    ``cloud.call`` is also how a test changes something behind a program's back: it is kept like everything else.
+    ``cloud.call`` is also how a test changes something behind a program's back: it is kept like everything else. A test may set
+    ``cloud.limits``, which are not.
     """
 
-    def __init__(self, folder: Path | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path | None = None, control_planes: ControlPlanes | None = None) -> None:
         self.account = Account(folder)
-        self.limits = limits or Limits()
+        self.control_planes = control_planes or NoControlPlanes()
+        self.limits = Limits()
         self._offerings: dict[tuple[str, str], frozenset[str]] = {}
         self._instance_types: dict[tuple[str, str], Mapping[str, Any] | None] = {}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sandbox.aws import api_shapes, changes, data_sources, defaults, names, outputs, schema
 from sandbox.aws.cloud import Cloud
+from sandbox.aws.control_planes import ControlPlanes
 from sandbox.aws.inputs import checked, without_defaults
 from sandbox.aws.kinds import ResourceKind, RuleContext
 from sandbox.aws.life.instances import TEMPLATE
@@ -31,9 +32,14 @@ class Aws(StandIn):
     package = "aws"
 
     def __init__(
-        self, folder: Path | None = None, faults: FaultPlan | None = None, *, cloud: Cloud | None = None
+        self,
+        folder: Path | None = None,
+        faults: FaultPlan | None = None,
+        *,
+        cloud: Cloud | None = None,
+        control_planes: ControlPlanes | None = None,
     ) -> None:
-        self.cloud = self._cloud = cloud or Cloud(folder)
+        self.cloud = self._cloud = cloud or Cloud(folder, control_planes)
         self._lifecycle = Lifecycle(self._cloud, faults or FaultPlan())
         self._region = ""
         self._default_tags: dict[str, Any] = {}

@@ -45,13 +45,28 @@ def test_a_strike_that_met_nothing_is_told() -> None:
     assert plan.unmet == ["throttling@typo"]
 
 
+def test_a_cluster_gets_the_kinds_that_are_its_own_and_tells_what_it_met() -> None:
+    plan = FaultPlan.parse(["throttling", "worker-never-ready@decode:2", "operator-missing"])
+
+    assert plan.hand_over() == [
+        {"kind": "worker-never-ready", "resource": "decode", "times": 2},
+        {"kind": "operator-missing", "resource": "", "times": 1},
+    ]
+    assert plan.hand_over() == []
+    assert plan.unmet == ["throttling"]
+
+    plan.take_back([{"kind": "worker-never-ready", "resource": "decode"}] * 2)
+    assert plan.unmet == ["throttling", "operator-missing"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         (
             "meteor",
             "--fault meteor: 'meteor' is no fault; the kinds are throttling, insufficient-capacity, quota-exceeded, "
-            "access-denied, reservation-expired, node-creation-failure, dependency-violation, time-out",
+            "access-denied, reservation-expired, node-creation-failure, dependency-violation, time-out, "
+            "api-server-restart, worker-never-ready, operator-missing, namespace-terminating, application-fails",
         ),
         (
             "throttling@",

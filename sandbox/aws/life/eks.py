@@ -63,6 +63,7 @@ class Cluster(Life):
             "identity": at.account.unique("", 32).upper(),
         }
         self._logs(at, inputs)
+        at.cloud.control_planes.start(name, version)
         return Record(CLUSTER, name, at.region, inputs, facts)
 
     def look(self, at: At, record: Record) -> Outputs | None:
@@ -70,14 +71,17 @@ class Cluster(Life):
         if found is None:
             return None
         cluster, inputs, facts = found["cluster"], record.inputs, record.facts
+        real = at.cloud.control_planes.endpoint(record.id)
         outputs = {
             "accessConfig": {"authenticationMode": "CONFIG_MAP", **(inputs.get("accessConfig") or {})},
             "arn": cluster["arn"],
-            "certificateAuthority": {"data": cluster["certificateAuthority"]["data"]},
+            "certificateAuthority": {
+                "data": real.authority if real else cluster["certificateAuthority"]["data"],
+            },
             "clusterId": "",
             "createdAt": facts["createdAt"],
             "deletionProtection": inputs.get("deletionProtection", False),
-            "endpoint": f"https://{facts['identity']}.gr7.{at.region}.eks.amazonaws.com",
+            "endpoint": real.url if real else f"https://{facts['identity']}.gr7.{at.region}.eks.amazonaws.com",
             "identities": [
                 {"oidcs": [{"issuer": f"https://oidc.eks.{at.region}.amazonaws.com/id/{facts['identity']}"}]}
             ],
@@ -112,6 +116,7 @@ class Cluster(Life):
         for one in of_cluster(at, record.id, ADDON, ACCESS_ENTRY, ACCESS_POLICY, POD_IDENTITY):
             at.account.drop(one)
         at.call("eks", "delete_cluster", name=record.id)
+        at.cloud.control_planes.stop(record.id)
         group = at.account.record(GROUP, record.facts["group"], at.region)
         at.account.drop(record)
         if group is not None:

@@ -133,11 +133,16 @@ class NodeGroup(Life):
         terminate(at, gone)
         more = wanted - len(kept[:wanted])
         started = launch(at, self._order(at, newer), more) if more else []
-        return replace(newer, facts={**newer.facts, "instances": [*kept[:wanted], *started]})
+        newer = replace(newer, facts={**newer.facts, "instances": [*kept[:wanted], *started]})
+        at.account.put(newer)
+        self._settle(at, record)
+        return newer
 
     def delete(self, at: At, record: Record) -> None:
         leave_behind(at, role_name(record.inputs["nodeRoleArn"]), record.facts["instances"])
         terminate(at, record.facts["instances"])
+        at.account.note(record, instances=[])
+        self._settle(at, record)
         at.call("eks", "delete_nodegroup", clusterName=record.inputs["clusterName"], nodegroupName=_name(record))
 
     def tag(self, at: At, record: Record, tags: Mapping[str, str], gone: list[str]) -> None:
@@ -159,7 +164,13 @@ class NodeGroup(Life):
                 issue = replace(issue, resources=tuple(started))
         status = "ACTIVE" if issue is None else "CREATE_FAILED"
         at.account.note(record, status=status, why=issue.why if issue else "")
+        if issue is None and (absent := self._settle(at, record)):
+            return Issue("NodeCreationFailure", "Instances failed to join the kubernetes cluster", (absent,))
         return issue
+
+    def _settle(self, at: At, record: Record) -> str:
+        cluster = record.inputs["clusterName"]
+        return at.cloud.control_planes.settle(cluster, nodes_of(at, cluster))
 
     def _order(self, at: At, record: Record) -> Launch:
         inputs = record.inputs
@@ -246,7 +257,18 @@ def _node(at: At, group: Record, id: str) -> Node:
             Taint(one["key"], one.get("value") or "", _EFFECTS[one["effect"]]) for one in inputs.get("taints") or ()
         ],
         efa_interfaces=sum(one.get("InterfaceType") in _EFA for one in data.get("NetworkInterfaces") or ()),
+        vcpus=row["VCpuInfo"]["DefaultVCpus"],
+        memory_mib=row["MemoryInfo"]["SizeInMiB"],
+        gpus=sum(one["Count"] for one in row.get("GpuInfo", {}).get("Gpus", ())),
+        pods=_pods(row),
     )
+
+
+def _pods(row: Mapping[str, Any]) -> int:
+    # awslabs/amazon-eks-ami, nodeadm/internal/kubelet/eni_max_pods.go: each interface's first address is its own; two pods
+    # are on the host's network.
+    network = row["NetworkInfo"]
+    return network["MaximumNetworkInterfaces"] * (network["Ipv4AddressesPerInterface"] - 1) + 2
 
 
 def _name(record: Record) -> str:

@@ -1,0 +1,220 @@
+"""One cluster's supervisor: it outlives the command that started it, and ends by itself when nobody uses the cluster."""
+
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from sandbox.cluster import nodes, processes, ray_dashboard, system_pods
+from sandbox.cluster.api import Api, Refusal
+from sandbox.cluster.layout import Folder
+from sandbox.cluster.mishaps import Mishaps
+from sandbox.cluster.operator import Operator
+from sandbox.cluster.processes import wait_for
+from sandbox.cluster.tools import Tools
+
+IDLE_VARIABLE: Final = "RAY_LLM_EKS_IDLE_SECONDS"
+_IDLE_SECONDS: Final = 600.0
+_START_SECONDS: Final = 60.0
+# What another daemon's processes, or a look at its lock, may take to be over.
+_CLEAR_SECONDS: Final = 5.0
+_END_SECONDS: Final = 30.0
+_TICK_SECONDS: Final = 0.25
+
+
+class DaemonError(Exception):
+    """A cluster cannot run; the text says why in one line."""
+
+
+class Daemon:
+    """Keeps the processes of one cluster running, and plays what is not there: machines, devices, Ray.
+
+    Args:
+        folder: The cluster's.
+        tools: The programs.
+    """
+
+    def __init__(self, folder: Folder, tools: Tools) -> None:
+        self._folder = folder
+        self._etcd = processes.etcd(tools, folder)
+        self._api_server = processes.api_server(tools, folder)
+        self._others = [
+            processes.controllers(tools, folder),
+            processes.scheduler(tools, folder),
+            processes.kubelets(tools, folder),
+        ]
+        self._operator = Operator(tools, folder)
+        self._mishaps = Mishaps(folder, self._restart_api_server)
+        self._api = Api(folder.url, folder.token, folder.authority)
+        self._ray: ray_dashboard.RayDashboard | None = None
+        self._equipped = False
+        self._last_use = time.monotonic()
+        self._ended = False
+
+    def run(self) -> None:
+        """Starts everything, says so in ``daemon.json``, and stays until it is told to end or nobody uses the cluster.
+
+        Raises:
+            DaemonError: The cluster has a daemon, one of its ports is taken, or its API server does not become ready.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._end())
+        # Both are held to the end: whoever waits for a lock then finds no daemon, and no half of one.
+        with _lock(self._folder).open("a+") as alone, _usage(self._folder).open("a") as usage:
+            _claim(alone)
+            try:
+                self._start()
+                _ready(self._folder).write_text(json.dumps({"pid": os.getpid(), "started": time.time()}))
+                while not self._ended and self._folder.exists and not self._is_idle(usage):
+                    self._tick()
+                    time.sleep(_TICK_SECONDS)
+            finally:
+                self._stop()
+
+    def _start(self) -> None:
+        if not wait_for(lambda: not self._folder.taken_ports(), _CLEAR_SECONDS):
+            ports = ", ".join(map(str, self._folder.taken_ports()))
+            raise DaemonError(
+                f"port {ports} of 127.0.0.1 belongs to this cluster for life and another program listens on it: end that program"
+            )
+        if not wait_for(self._control_plane_is_ready, _START_SECONDS):
+            raise DaemonError(f"the API server does not become ready: {self._api_server.last_words()}")
+        for one in self._others:
+            one.start()
+        # Clients of their own: it is asked from other threads.
+        api = Api(self._folder.url, self._folder.token, self._folder.authority)
+        self._ray = ray_dashboard.serve(
+            self._folder.port("ray"), api, self._mishaps.behaviour, self._folder.path / "ray.jsonl"
+        )
+
+    def _control_plane_is_ready(self) -> bool:
+        self._etcd.start()
+        self._api_server.start()
+        return self._ended or self._api.ready()
+
+    def _stop(self) -> None:
+        _ready(self._folder).unlink(missing_ok=True)
+        if self._ray is not None:
+            self._ray.stop()
+        for one in (*self._others, self._api_server):
+            one.end()
+        self._operator.stop()
+        for one in (*self._others, self._api_server, self._etcd):
+            one.stop()
+
+    def _tick(self) -> None:
+        for one in (self._etcd, self._api_server, *self._others):
+            one.start()
+        try:
+            if not self._equipped:
+                system_pods.install(self._api)
+                self._equipped = True
+            running = self._api.items("/api/v1/pods")
+            self._mishaps.tick(self._api, running)
+            nodes.match(self._api, self._folder.nodes, running)
+            assert self._ray is not None
+            self._ray.scale()
+        except Refusal:
+            # It restarts, or something changed between a look and an act: the next round sees what is true then.
+            return
+        self._operator.follow(running)
+
+    def _restart_api_server(self) -> None:
+        self._api_server.stop()
+        wait_for(self._control_plane_is_ready, _START_SECONDS)
+
+    def _is_idle(self, usage: IO[str]) -> bool:
+        """Whether nobody has used the cluster for long; then nobody can begin to until this process has ended."""
+        try:
+            fcntl.flock(usage, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._last_use = time.monotonic()
+            return False
+        if time.monotonic() - self._last_use > float(os.environ.get(IDLE_VARIABLE) or _IDLE_SECONDS):
+            return True
+        fcntl.flock(usage, fcntl.LOCK_UN)
+        return False
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+def is_running(folder: Folder) -> bool:
+    """Whether a cluster's daemon lives and has become ready."""
+    try:
+        ready = json.loads(_ready(folder).read_text())
+    except FileNotFoundError:
+        return False
+    return ready["pid"] == _holder(folder)
+
+
+def stop(folder: Folder) -> None:
+    """Ends a cluster's daemon, if it lives, and waits until all that it started has ended."""
+    pid = _holder(folder)
+    if pid is None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            break
+        if wait_for(lambda: _holder(folder) is None, _END_SECONDS, 0.05):
+            break
+
+
+@contextmanager
+def using(folder: Folder) -> Iterator[None]:
+    """Keeps a cluster's daemon from ending by itself."""
+    with _usage(folder).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+def _claim(lock: IO[str]) -> None:
+    def is_taken() -> bool:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    if not wait_for(is_taken, _CLEAR_SECONDS):
+        raise DaemonError("the cluster has a daemon already")
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+
+
+def _holder(folder: Folder) -> int | None:
+    """The process that is a cluster's daemon. The lock goes with the process, however that ends."""
+    try:
+        with _lock(folder).open() as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    file.seek(0)
+                    # Empty for a moment after it was claimed.
+                    if pid := file.read():
+                        return int(pid)
+                else:
+                    return None
+    except FileNotFoundError:
+        return None
+
+
+def _lock(folder: Folder) -> Path:
+    return folder.path / "daemon.lock"
+
+
+def _ready(folder: Folder) -> Path:
+    return folder.path / "daemon.json"
+
+
+def _usage(folder: Folder) -> Path:
+    return folder.path / "in-use"
