@@ -105,6 +105,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             self._stack.callback(self.clusters.close)
             self.aws = Aws(self._home / "aws", self._faults, control_planes=self.clusters)
             self.kubernetes = Kubernetes(self._home / "kubernetes", self.aws.cluster_endpoints, self.aws.nodes)
+            # The CLI and the program take longer to start.
+            threading.Thread(target=self.aws.warm_up, daemon=True).start()
             servers = [serve(self.aws, self._on_call), serve(self.kubernetes, self._on_call)]
             for server in servers:
                 self._stack.callback(server.stop)

@@ -18,11 +18,22 @@ def faults(api: ApiShape, inputs: Mapping[str, Any]) -> Iterator[CheckFailure]:
     yield from _structure("", _shape(api.service, api.shape), inputs, api.aliases)
 
 
+def load(api: ApiShape) -> None:
+    """Reads the model, which the first question for it would wait for."""
+    _shape(api.service, api.shape)
+
+
 @cache
 def _shape(service: str, name: str) -> Any:
+    return _model(service).shape_for(name)
+
+
+@cache
+def _model(service: str) -> Any:
+    # EC2's takes a tenth of a second to read.
     import botocore.session
 
-    return botocore.session.get_session().get_service_model(service).shape_for(name)
+    return botocore.session.get_session().get_service_model(service)
 
 
 def _structure(path: str, shape: Any, values: Mapping[str, Any], aliases: Mapping[str, str]) -> Iterator[CheckFailure]:

@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sandbox.aws import seeds
 from sandbox.aws.account import Account
 from sandbox.aws.control_planes import ControlPlanes, NoControlPlanes
 from sandbox.aws.limits import Limits
 from sandbox.standin import StandInError
+
+# One read of each service that a cluster takes.
+_FIRST_READS: Final = {
+    "ec2": "describe_vpcs",
+    "iam": "list_roles",
+    "kms": "list_keys",
+    "logs": "describe_log_groups",
+    "eks": "list_clusters",
+}
 
 
 class Cloud:
@@ -32,6 +41,11 @@ class Cloud:
             StandInError: AWS refuses it; an AwsError carries AWS's code and words.
         """
         return self.account.call(service, operation, region, parameters)
+
+    def warm_up(self) -> None:
+        """Asks each service something: its first call takes up to two seconds."""
+        for service, operation in _FIRST_READS.items():
+            self.call(service, operation, seeds.EXISTING_NETWORK.region)
 
     def regions(self) -> frozenset[str]:
         """The regions of the partition ``aws``."""

@@ -1,7 +1,6 @@
 """The stand-in itself: Pulumi's calls, answered from the SDK's schema, ``services/``, ``data_sources`` and moto."""
 
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,14 @@ class Aws(StandIn):
         """Forgets which launch templates the last run of the engine has planned."""
         self._planned = {}
 
+    def warm_up(self) -> None:
+        """Loads moto's services and the models of all listed types, some seconds of work that the first calls would wait for."""
+        self._cloud.warm_up()
+        for token, kind in KINDS.items():
+            schema.resource(token)
+            if kind.api:
+                api_shapes.load(kind.api)
+
     def check_config(self, inputs: Mapping[str, Any]) -> Sequence[CheckFailure]:
         """Refuses a missing region, and one that AWS does not have."""
         region = _region_of(inputs)
@@ -62,12 +69,11 @@ class Aws(StandIn):
         return ()
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Takes region and default tags, and starts moto in the background: the first call to it takes a second."""
+        """Takes region and default tags."""
         region = _region_of(config)
         self._region = region if isinstance(region, str) else ""
         tags = _decoded(config.get("defaultTags")) or {}
         self._default_tags = dict(tags.get("tags") or {})
-        threading.Thread(target=self._cloud.regions, daemon=True).start()
 
     def check(
         self, ref: ResourceRef, inputs: dict[str, Any], old_inputs: dict[str, Any] | None, random_seed: bytes

@@ -34,6 +34,18 @@ def test_an_account_is_the_same_in_another_process(tmp_path: Path) -> None:
     assert (stack.aws.inventory(), {name: stack.read(name) for name in stack.made}) == before
 
 
+def test_warming_up_keeps_nothing_and_moves_no_id(tmp_path: Path) -> None:
+    warm, cold = Stack(tmp_path / "warm"), Stack(tmp_path / "cold")
+    warm.aws.warm_up()
+
+    assert not (tmp_path / "warm").exists()
+    for stack in (warm, cold):
+        stack.network()
+        stack.cluster()
+        stack.nodes()
+    assert {name: warm.id(name) for name in warm.made} == {name: cold.id(name) for name in cold.made}
+
+
 def test_a_torn_last_line_is_an_operation_that_never_was(tmp_path: Path) -> None:
     stack = Stack(tmp_path)
     stack.make(VPC, "vpc", {"cidrBlock": "10.9.0.0/16"})

@@ -10,6 +10,7 @@ from sandbox.standin import InitFailed
 from tests.sandbox.aws_stack import NODES, TAGS, TEMPLATE, Stack
 
 GPU_QUOTA = "L-DB2E81BA"
+SPOT_QUOTA = "L-3819A6DF"
 
 
 def failure(stack: Stack, name: str, inputs: dict[str, Any]) -> str:
@@ -22,7 +23,7 @@ def failure(stack: Stack, name: str, inputs: dict[str, Any]) -> str:
     ("instance_type", "market", "code"),
     [
         ("g6.8xlarge", "On-Demand", GPU_QUOTA),
-        ("g6.8xlarge", "Spot", "L-3819A6DF"),
+        ("g6.8xlarge", "Spot", SPOT_QUOTA),
         ("gr6.8xlarge", "On-Demand", GPU_QUOTA),
         ("vt1.3xlarge", "On-Demand", GPU_QUOTA),
         ("p5.48xlarge", "On-Demand", "L-417A185B"),
@@ -43,6 +44,15 @@ def test_what_runs_counts_and_is_given_back(whole: Stack) -> None:
     whole.delete("more")
     whole.delete("gpu")
     whole.make(NODES, "again", more)
+
+
+def test_spot_nodes_have_a_quota_and_words_of_their_own(whole: Stack) -> None:
+    whole.aws.cloud.limits = Limits(vcpus={GPU_QUOTA: 64, SPOT_QUOTA: 32})
+    spot = {**whole.node_inputs(), "nodeGroupName": "spot", "capacityType": "SPOT"}
+
+    assert "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" in failure(whole, "spot", spot)
+    one = {"minSize": 1, "desiredSize": 1, "maxSize": 1}
+    whole.make(NODES, "one", {**spot, "nodeGroupName": "one", "scalingConfig": one})
 
 
 def test_a_zone_runs_out_of_one_type(whole: Stack) -> None:

@@ -81,7 +81,13 @@ class Launch:
         )
 
     def exceeds(self, vcpus: int) -> Issue:
-        """The account's quota is too small (EC2 API reference, error codes: VcpuLimitExceeded)."""
+        """The account's quota is too small.
+
+        EC2 API reference, error codes: VcpuLimitExceeded; EC2 user guide, "Spot Instance quotas", and
+        aws-deepracer-community/deepracer-on-the-spot#55.
+        """
+        if self.market == "Spot":
+            return self.failed("MaxSpotInstanceCountExceeded - Max spot instance count exceeded.")
         return self.failed(
             f"VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit of {vcpus} allows for "
             "the instance bucket that the specified instance type belongs to. Please visit "
