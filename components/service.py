@@ -117,7 +117,7 @@ class PrefillDecodeService(pulumi.ComponentResource):
 
         def metadata(suffix: ServiceSuffix) -> kubernetes.meta.v1.ObjectMetaArgs:
             return kubernetes.meta.v1.ObjectMetaArgs(
-                name=object_name(args["name"], suffix), namespace=args["namespace"], labels=labels
+                name=object_name(args["name"], suffix), namespace=args["namespace"], labels=labels or None
             )
 
         in_namespace = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
@@ -158,8 +158,9 @@ class PrefillDecodeService(pulumi.ComponentResource):
             metadata={
                 "name": args["name"],
                 "namespace": args["namespace"],
-                "labels": labels,
-                "annotations": {"pulumi.com/waitFor": "condition=Ready"} if minutes else {},
+                # The API server drops an empty mapping, and each `up` would see that as a change.
+                **({"labels": labels} if labels else {}),
+                **({"annotations": {"pulumi.com/waitFor": "condition=Ready"}} if minutes else {}),
             },
             spec=ray_service_spec(args),
             opts=pulumi.ResourceOptions.merge(

@@ -6,14 +6,15 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from sandbox.cluster.daemon import Daemon, DaemonError
 from sandbox.cluster.layout import Folder
 from sandbox.cluster.tools import Tools
 
-given = json.load(sys.stdin)
-tools = Tools(**{name: value if name == "provider_version" else Path(value) for name, value in given.items()})
+given: dict[str, Any] = json.load(sys.stdin)
+programs: dict[str, Any] = {name: value if name == "provider_version" else Path(value) for name, value in given.items()}
 try:
-    Daemon(Folder(Path(sys.argv[1])), tools).run()
+    Daemon(Folder(Path(sys.argv[1])), Tools(**programs)).run()
 except DaemonError as fault:
     raise SystemExit(str(fault)) from None

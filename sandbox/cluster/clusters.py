@@ -1,27 +1,33 @@
 """The real clusters of one sandbox: what AWS's side and the engine ask of them."""
 
 import base64
+import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import recovery
 from sandbox.aws.control_planes import Endpoint
-from sandbox.cluster import daemon
+from sandbox.cluster import daemon, tools
 from sandbox.cluster.api import Api, Refusal
 from sandbox.cluster.layout import Folder
 from sandbox.cluster.processes import wait_for
+from sandbox.cluster.tools import Tools, ToolsError
 from sandbox.nodes import Node
 from sandbox.standin import StandInError
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _START_SECONDS: Final = 90.0
 _JOIN_SECONDS: Final = 60.0
+# A daemon lives long: no credential of the user's stays in its environment, nor the home's variable, whose bearers the next
+# command ends.
+_KEPT: Final = ("HOME", "LANG", "PATH", "TMPDIR", "TZ", daemon.IDLE_VARIABLE)
 
 
 class Clusters:
@@ -29,14 +35,16 @@ class Clusters:
 
     Args:
         home: The sandbox's home.
+        find: Finds the programs, when one of them is to be started.
 
     Attributes:
         makes: Whether a new cluster gets a control plane; otherwise it is a name only.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, find: Callable[[], Tools] | None = None) -> None:
         self.makes = False
         self._home = home / "clusters"
+        self._find = find or _find
         self._faults: Sequence[Mapping[str, Any]] = ()
         self._used = ExitStack()
         self._held: set[str] = set()
@@ -51,20 +59,31 @@ class Clusters:
         return [one.name for one in found if Folder(one).exists]
 
     def start(self, name: str, version: str) -> None:
-        """Makes a control plane, if new clusters get one, and waits until it is ready; one that stopped is started again.
+        """Makes a control plane, if new clusters get one, and waits until it is ready.
+
+        One that has stopped is started again, and one of another version becomes one of this; "" leaves its version alone.
 
         Raises:
             StandInError: It does not become ready.
         """
         folder = self.folder(name)
-        if not folder.exists:
+        made = not folder.exists
+        if made:
             if not self.makes:
                 return
             folder.make(name, version)
+        elif version not in ("", folder.about["version"]):
+            daemon.stop(folder)
+            folder.upgrade(version)
         folder.put_faults(self._faults)
         self._hold(name)
-        if not daemon.is_running(folder):
-            self._spawn(folder)
+        try:
+            self._run(folder)
+        except StandInError:
+            # A cluster whose create failed does not exist.
+            if made:
+                self.stop(name)
+            raise
 
     def plan(self, faults: Sequence[Mapping[str, Any]]) -> None:
         """What is to go wrong in these clusters, and in those that are made from now on."""
@@ -130,24 +149,41 @@ class Clusters:
             self._used.enter_context(daemon.using(self.folder(name)))
             self._held.add(name)
 
+    def _run(self, folder: Folder) -> None:
+        with (folder.path / "starting").open("w") as lock:
+            # Commands that only look may come two at a time.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not daemon.is_running(folder):
+                self._spawn(folder)
+
     def _spawn(self, folder: Folder) -> None:
-        # Whatever carries the home's variable is ended by the next command; this one is to outlive it.
-        environment = {key: value for key, value in os.environ.items() if key != recovery.HOME_VARIABLE}
+        try:
+            programs = json.dumps(asdict(self._find()), default=str)
+        except ToolsError as fault:
+            raise StandInError(str(fault)) from None
         with folder.log("daemon").open("ab") as log:
             started = subprocess.Popen(
                 [sys.executable, "-m", "sandbox.cluster", str(folder.path)],
                 cwd=_CHECKOUT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
+                env={key: os.environ[key] for key in _KEPT if key in os.environ},
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                text=True,
                 start_new_session=True,
             )
-        if not wait_for(lambda: daemon.is_running(folder) or started.poll() is not None, _START_SECONDS) or (
-            started.poll() is not None
-        ):
+        assert started.stdin is not None
+        with started.stdin:
+            started.stdin.write(programs)
+        wait_for(lambda: daemon.is_running(folder) or started.poll() is not None, _START_SECONDS)
+        if not daemon.is_running(folder):
             lines = folder.log("daemon").read_text(errors="replace").strip().splitlines()
+            started.kill()
             raise StandInError(f"the control plane did not start: {lines[-1] if lines else 'it said nothing'}")
+
+
+def _find() -> Tools:
+    return tools.find(lambda text: print(text, file=sys.stderr))
 
 
 def _is_ready(node: dict[str, object]) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from sandbox.cluster import nodes, processes, ray_dashboard, system_pods
 from sandbox.cluster.api import Api, Refusal
@@ -64,17 +64,17 @@ class Daemon:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._end())
-        # Both are held to the end: whoever waits for a lock then finds no daemon, and no half of one.
-        with _lock(self._folder).open("a+") as alone, _usage(self._folder).open("a") as usage:
-            _claim(alone)
-            try:
-                self._start()
-                _ready(self._folder).write_text(json.dumps({"pid": os.getpid(), "started": time.time()}))
-                while not self._ended and self._folder.exists and not self._is_idle(usage):
-                    self._tick()
-                    time.sleep(_TICK_SECONDS)
-            finally:
-                self._stop()
+        # Never closed: who waits for one of these locks goes on when this process is no more.
+        _claim(os.open(_lock(self._folder), os.O_RDWR | os.O_CREAT, 0o600))
+        usage = os.open(_usage(self._folder), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._start()
+            _ready(self._folder).write_text(json.dumps({"pid": os.getpid(), "started": time.time()}))
+            while not self._ended and self._folder.exists and not self._is_idle(usage):
+                self._tick()
+                time.sleep(_TICK_SECONDS)
+        finally:
+            self._stop()
 
     def _start(self) -> None:
         if not wait_for(lambda: not self._folder.taken_ports(), _CLEAR_SECONDS):
@@ -128,7 +128,7 @@ class Daemon:
         self._api_server.stop()
         wait_for(self._control_plane_is_ready, _START_SECONDS)
 
-    def _is_idle(self, usage: IO[str]) -> bool:
+    def _is_idle(self, usage: int) -> bool:
         """Whether nobody has used the cluster for long; then nobody can begin to until this process has ended."""
         try:
             fcntl.flock(usage, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,7 +175,7 @@ def using(folder: Folder) -> Iterator[None]:
         yield
 
 
-def _claim(lock: IO[str]) -> None:
+def _claim(lock: int) -> None:
     def is_taken() -> bool:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,9 +185,8 @@ def _claim(lock: IO[str]) -> None:
 
     if not wait_for(is_taken, _CLEAR_SECONDS):
         raise DaemonError("the cluster has a daemon already")
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
+    os.ftruncate(lock, 0)
+    os.write(lock, str(os.getpid()).encode())
 
 
 def _holder(folder: Folder) -> int | None:

@@ -40,11 +40,17 @@ class Folder:
         """Starts a cluster's folder: its ports, its token, its kubeconfig."""
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "log").mkdir(exist_ok=True)
-        self._write("token", secrets.token_urlsafe(24))
-        self._write("tokens.csv", f'{self.token},admin,admin,"system:masters"\n')
-        about = {"name": name, "version": version, "ports": dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))}
-        self._write("cluster.json", json.dumps(about))
-        self._write("kubeconfig", yaml.safe_dump(self._kubeconfig()))
+        ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+        token = secrets.token_urlsafe(24)
+        self._write("token", token)
+        self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n')
+        self._write("kubeconfig", yaml.safe_dump(self._kubeconfig(_url(ports["api"]), token)))
+        # The last: with it the cluster exists.
+        self._write("cluster.json", json.dumps({"name": name, "version": version, "ports": ports}))
+
+    def upgrade(self, version: str) -> None:
+        """Makes its programs those of another version when they start next."""
+        self._write("cluster.json", json.dumps({**self.about, "version": version}))
 
     def port(self, name: str) -> int:
         """One of its ports: ``api``, ``etcd``, ..."""
@@ -68,7 +74,7 @@ class Folder:
     @property
     def url(self) -> str:
         """Its API server."""
-        return f"https://127.0.0.1:{self.port('api')}"
+        return _url(self.port("api"))
 
     @property
     def token(self) -> str:
@@ -104,13 +110,13 @@ class Folder:
         """The log of one of its processes."""
         return self.path / "log" / f"{name}.log"
 
-    def _kubeconfig(self) -> dict[str, Any]:
-        cluster = {"server": self.url, "certificate-authority": str(self.authority)}
+    def _kubeconfig(self, url: str, token: str) -> dict[str, Any]:
+        cluster = {"server": url, "certificate-authority": str(self.authority)}
         return {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "sandbox", "cluster": cluster}],
-            "users": [{"name": "sandbox", "user": {"token": self.token}}],
+            "users": [{"name": "sandbox", "user": {"token": token}}],
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "sandbox"}}],
             "current-context": "sandbox",
         }
@@ -121,6 +127,10 @@ class Folder:
         with os.fdopen(file, "w") as stream:
             stream.write(text)
         os.replace(temporary, self.path / name)
+
+
+def _url(port: int) -> str:
+    return f"https://127.0.0.1:{port}"
 
 
 def _node(found: Mapping[str, Any]) -> Node:

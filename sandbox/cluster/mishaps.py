@@ -242,12 +242,8 @@ def _show(api: Api, pod: Pod, kind: FaultKind) -> None:
 
 def _release(api: Api, pod: Pod) -> None:
     """Lets a pod start as if nothing had been: KWOK takes up one without a status."""
-    nothing = {
-        "phase": "Pending",
-        "conditions": _scheduled(pod),
-        "containerStatuses": None,
-        "initContainerStatuses": None,
-    }
+    left_over = ("containerStatuses", "initContainerStatuses", "podIP", "podIPs", "startTime")
+    nothing = {"phase": "Pending", "conditions": _scheduled(pod), **dict.fromkeys(left_over)}
     api.patch(pods.path(pod, "/status"), {"status": nothing})
     api.patch(pods.path(pod), {"metadata": {"annotations": {HELD: None}}})
 
@@ -311,7 +307,9 @@ def _is_placed(pod: Pod) -> bool:
 
 
 def _names(pod: Pod) -> list[str]:
-    return [pod["metadata"]["name"], *(pod["metadata"].get("labels") or {}).values()]
+    # KubeRay puts five letters after the RayService's name and does not give that to the pods.
+    service = pods.label(pod, "ray.io/cluster").rpartition("-")[0]
+    return [pod["metadata"]["name"], service, *(pod["metadata"].get("labels") or {}).values()]
 
 
 def _told(pod: Pod) -> str:

@@ -1,5 +1,6 @@
 """Node objects for the instances that have joined, with what a kubelet would say they have to give."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,29 +15,46 @@ _PLUGINS: Final[Mapping[str, str]] = {
 }
 """Last part of a device plugin's image -> the resource that it advertises."""
 
-# What the kernel leaves of the memory that EC2 states, about 97 of 100: 15,9xx MiB of an m7i.xlarge's 16,384.
+_OF_ITS_GROUP: Final = "sandbox/of-its-group"
+"""Annotation of a node: the labels and taints that it has from its group, so that a group's old ones can go."""
+
+# Of the memory that EC2 states, firmware and kernel leave 97.2 of 100 on a g5.8xlarge (aws/aws-k8s-tester#471) and 97.4 on a
+# p3dn.24xlarge.
 _VISIBLE: Final = 0.97
-# The EFA installer on the accelerated AMIs sets so many MiB aside for each vCPU (seen on g6: 3.4 GiB for 32).
-_HUGE_PAGES_MIB: Final = 110
+# The EFA installer sets huge pages aside for each vCPU: 110 of 2 MiB were seen on p3dn, p4d and p5 nodes (hugepages-2Mi 21122Mi
+# of 96 vCPU, 42242Mi of 192), half of it on a g6.8xlarge. The greater is the harder rehearsal.
+_HUGE_PAGES_MIB: Final = 220
 _EVICTION_MIB: Final = 100
 
 
 def match(api: Api, wanted: Sequence[Node], running: Sequence[Mapping[str, Any]]) -> None:
-    """Makes the cluster's nodes those that have joined: new ones come, others go with their pods, as EKS drains them."""
-    names = {one.name for one in wanted}
+    """Makes the cluster's nodes those that have joined.
+
+    New ones come. Others go with their pods, as where EKS drains a node and terminates its instance; unlike EKS, which waits
+    for a pod's disruption budget, nothing is waited for.
+
+    Args:
+        api: The cluster's API server.
+        wanted: The nodes that have joined.
+        running: All pods.
+
+    Raises:
+        Refusal: The API server refuses, or does not answer.
+    """
     found = {one["metadata"]["name"]: one for one in api.items(_NODES)}
     for node in wanted:
-        if node.name not in found:
+        there = found.pop(node.name, None)
+        if there is None:
             api.create(_NODES, document(node))
-    for name in found.keys() - names:
+        else:
+            _regroup(api, node, there)
+            _advertise(api, node, there, running)
+    for name in found:
         api.patch(f"{_NODES}/{name}", {"spec": {"unschedulable": True}})
         for pod in running:
             if pod["spec"].get("nodeName") == name:
                 api.delete(pods.path(pod), gracePeriodSeconds=0)
         api.delete(f"{_NODES}/{name}")
-    for node in wanted:
-        if node.name in found:
-            _advertise(api, node, found[node.name], running)
 
 
 def document(node: Node) -> dict[str, Any]:
@@ -45,11 +63,12 @@ def document(node: Node) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": node.name, "labels": dict(node.labels)},
-        "spec": {
-            "providerID": f"aws:///{node.zone}/{node.instance_id}",
-            "taints": [{"key": one.key, "value": one.value, "effect": one.effect} for one in node.taints],
+        "metadata": {
+            "name": node.name,
+            "labels": dict(node.labels),
+            "annotations": {_OF_ITS_GROUP: json.dumps(_of_its_group(node))},
         },
+        "spec": {"providerID": f"aws:///{node.zone}/{node.instance_id}", "taints": _taints(node)},
         "status": {"capacity": capacity, "allocatable": allocatable},
     }
 
@@ -57,22 +76,52 @@ def document(node: Node) -> dict[str, Any]:
 def resources(node: Node) -> tuple[dict[str, str], dict[str, str]]:
     """Capacity and allocatable of an EKS node without devices.
 
-    What the kubelet keeps: awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go (CPU by share, 255 MiB and 11 MiB for
-    each pod that finds an address, 100 MiB below which it evicts).
+    What the kubelet keeps: awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go (CPU by share; 255 MiB and 11 MiB for
+    each pod that finds an address; below 100 MiB it evicts). What is set aside as huge pages counts as memory of the node and
+    is not for pods that ask for memory.
     """
     visible = int(node.memory_mib * _VISIBLE)
     huge_pages = node.vcpus * _HUGE_PAGES_MIB if node.gpus else 0
-    kept = 255 + 11 * node.pods + _EVICTION_MIB
-    cpu = {"cpu": str(node.vcpus)}, {"cpu": f"{node.vcpus * 1000 - _kept_millicpus(node.vcpus)}m"}
+    left = visible - huge_pages - 255 - 11 * node.pods - _EVICTION_MIB
     shared = {"pods": str(node.pods), "hugepages-2Mi": f"{huge_pages}Mi"}
-    memory = {"memory": f"{visible}Mi"}, {"memory": f"{visible - huge_pages - kept}Mi"}
-    return {**cpu[0], **memory[0], **shared}, {**cpu[1], **memory[1], **shared}
+    return (
+        {"cpu": str(node.vcpus), "memory": f"{visible}Mi", **shared},
+        {"cpu": f"{node.vcpus * 1000 - _kept_millicpus(node.vcpus)}m", "memory": f"{left}Mi", **shared},
+    )
 
 
 def _kept_millicpus(vcpus: int) -> int:
-    # 6% of the first, 1% of the second, 0.5% of the next two, 0.25% of each further one.
-    shares = [60.0, 10.0, 5.0, 5.0][:vcpus] + [2.5] * max(vcpus - 4, 0)
-    return round(sum(shares))
+    # 6% of the first CPU, 1% of the second, 0.5% of the next two, 0.25% of the others, each rounded down.
+    shares = ((0, 1, 600), (1, 2, 100), (2, 4, 50), (4, vcpus, 25))
+    return sum(max(min(vcpus, end) - start, 0) * 1000 * share // 10000 for start, end, share in shares)
+
+
+def _taints(node: Node) -> list[dict[str, str]]:
+    return [{"key": one.key, "value": one.value, "effect": one.effect} for one in node.taints]
+
+
+def _of_its_group(node: Node) -> dict[str, Any]:
+    return {"labels": dict(node.labels), "taints": _taints(node)}
+
+
+def _regroup(api: Api, node: Node, found: Mapping[str, Any]) -> None:
+    """Gives a node the labels and taints that its group has now (EKS API reference, UpdateNodegroupConfig)."""
+    now = _of_its_group(node)
+    before = json.loads((found["metadata"].get("annotations") or {}).get(_OF_ITS_GROUP, "{}"))
+    if before == now:
+        return
+    gone = {key: None for key in before.get("labels", {}).keys() - now["labels"].keys()}
+    # The server's own taints, such as that of a node which is not ready, stay.
+    others = [one for one in found["spec"].get("taints") or () if _plain(one) not in before.get("taints", ())]
+    change = {
+        "metadata": {"labels": {**gone, **now["labels"]}, "annotations": {_OF_ITS_GROUP: json.dumps(now)}},
+        "spec": {"taints": [*others, *(one for one in now["taints"] if one not in map(_plain, others))]},
+    }
+    api.patch(f"{_NODES}/{node.name}", change)
+
+
+def _plain(taint: Mapping[str, Any]) -> dict[str, str]:
+    return {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]}
 
 
 def _advertise(api: Api, node: Node, found: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from sandbox.standin import StandInError
 # The plugin's field manager begins so (pulumi/pulumi-kubernetes, provider/pkg/provider/provider.go); Helm inside it is another.
 _MANAGER: Final = "pulumi-kubernetes"
 _RELEASE: Final = "kubernetes:helm.sh/v3:Release"
+_RELEASE_NOTE: Final = "helm.sh/release.v1"
 _GONE_SECONDS: Final = 30.0
 
 
@@ -100,6 +101,9 @@ def _version_of(token: str) -> str:
 
 
 def _is_pulumis(one: Mapping[str, Any]) -> bool:
+    # Helm runs inside the plugin and goes by its name; its notes are not objects of the program.
+    if one.get("type") == _RELEASE_NOTE:
+        return False
     managers = one["metadata"].get("managedFields") or ()
     return any(entry.get("manager", "").startswith(_MANAGER) for entry in managers)
 

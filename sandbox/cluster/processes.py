@@ -1,5 +1,6 @@
 """The processes of a control plane: what each is started with, and how it is kept alive."""
 
+import copy
 import ctypes
 import os
 import signal
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sandbox.cluster.layout import Folder
-from sandbox.cluster.tools import Tools
+from sandbox.cluster.tools import KUBERNETES, Tools
 
 HELD: Final = "sandbox/held"
 """Annotation of a pod that KWOK must not start."""
@@ -126,6 +127,7 @@ def api_server(tools: Tools, folder: Folder) -> Process:
         "authorization-mode": "RBAC",
         "allow-privileged": "true",
         "profiling": "false",
+        **_emulation(folder),
     }
     return _of_kubestack("kube-apiserver", tools, folder, arguments)
 
@@ -141,6 +143,7 @@ def controllers(tools: Tools, folder: Folder) -> Process:
         "secure-port": folder.port("controllers"),
         # Addresses come from KWOK; there is no cloud to ask about nodes.
         "controllers": "*,-node-ipam-controller,-cloud-node-lifecycle-controller",
+        **_emulation(folder),
     }
     return _of_kubestack("kube-controller-manager", tools, folder, arguments)
 
@@ -152,6 +155,7 @@ def scheduler(tools: Tools, folder: Folder) -> Process:
         "leader-elect": "false",
         "bind-address": "127.0.0.1",
         "secure-port": folder.port("scheduler"),
+        **_emulation(folder),
     }
     return _of_kubestack("kube-scheduler", tools, folder, arguments)
 
@@ -199,6 +203,13 @@ def _of_kubestack(name: str, tools: Tools, folder: Folder, arguments: Mapping[st
     return Process(name, [str(tools.kubestack), name, *_flags(arguments)], folder.log(name))
 
 
+def _emulation(folder: Folder) -> dict[str, str]:
+    """Makes the programs behave as an older version, down to three before their own; as a newer one they cannot."""
+    wanted, own = folder.about["version"], KUBERNETES.rpartition(".")[0]
+    older = wanted and [int(part) for part in wanted.split(".")] < [int(part) for part in own.split(".")]
+    return {"emulated-version": wanted} if older else {}
+
+
 def _flags(arguments: Mapping[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in arguments.items()]
 
@@ -219,12 +230,17 @@ def _make_signing_key(folder: Path) -> None:
 def _stages(text: str) -> str:
     """KWOK's own stages; that which starts pods waits a moment and passes over those that are held."""
     stages: list[Any] = [one for one in yaml.safe_load_all(text) if one]
-    for stage in stages:
-        if stage["metadata"]["name"] == "pod-ready":
-            held = {"key": f'.metadata.annotations["{HELD}"]', "operator": "DoesNotExist"}
-            stage["spec"]["selector"].setdefault("matchExpressions", []).append(held)
-            stage["spec"]["delay"] = {"durationMilliseconds": _START_MILLISECONDS}
-    return yaml.safe_dump_all(stages)
+    ready = next(one for one in stages if one["metadata"]["name"] == "pod-ready")
+    annotation = f'.metadata.annotations["{HELD}"]'
+    # KWOK drops a start that it has put off only when another stage takes the pod (addStageJob in its
+    # pkg/kwok/controllers/pod_controller.go): so a stage that does nothing takes those that are held.
+    held = copy.deepcopy(ready)
+    held["metadata"]["name"] = "pod-held"
+    held["spec"]["selector"]["matchExpressions"].append({"key": annotation, "operator": "Exists"})
+    held["spec"]["next"] = {}
+    ready["spec"]["selector"]["matchExpressions"].append({"key": annotation, "operator": "DoesNotExist"})
+    ready["spec"]["delay"] = {"durationMilliseconds": _START_MILLISECONDS}
+    return yaml.safe_dump_all([*stages, held])
 
 
 def _spawn(command: Sequence[str], log: IO[bytes], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":

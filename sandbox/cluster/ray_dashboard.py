@@ -63,7 +63,7 @@ class RayBehaviour:
 
 
 @dataclass
-class _Serve:
+class Serve:
     """What one Ray cluster's Serve was told, by application; lost when its head pod is another one."""
 
     head: str
@@ -86,23 +86,32 @@ class RayDashboard:
         api: A client of the API server that nobody else uses.
         behaviour: Asked at each call.
         record: A file that gets a line for each configuration: ``at`` (seconds), ``cluster`` (``namespace/name``), ``config``.
+
+    Attributes:
+        known: What each cluster's Serve was told, by namespace and name of the Ray cluster.
     """
 
     def __init__(self, api: Api, behaviour: Callable[[], RayBehaviour], record: Path) -> None:
         self._api = api
         self._behaviour = behaviour
         self._record = record
-        self._known: dict[tuple[str, str], _Serve] = {}
+        self.known: dict[tuple[str, str], Serve] = {}
         self._autoscaler = Autoscaler()
         self._scaled = 0.0
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
 
     def start(self, port: int) -> None:
-        """Listens on a port of 127.0.0.1."""
+        """Listens on a port of 127.0.0.1; 0 takes a free one."""
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        assert self._server is not None
+        return self._server.server_port
 
     def stop(self) -> None:
         """Ends it."""
@@ -127,20 +136,20 @@ class RayDashboard:
             # Words for the operator's log, where a dead connection would only be an EOF.
             return 503, f"the sandbox's stand-in for Ray cannot see the cluster: {refusal}"
 
-    def scale(self) -> None:
-        """Lets every autoscaler look once, not more often than each second.
+    def scale(self, *, at_once: bool = False) -> None:
+        """Lets every autoscaler look once; not more often than each second unless ``at_once``.
 
         Raises:
             Refusal: The API server refuses, or does not answer.
         """
         with self._lock:
-            if time.monotonic() - self._scaled < _AUTOSCALER_SECONDS:
+            if not at_once and time.monotonic() - self._scaled < _AUTOSCALER_SECONDS:
                 return
             self._scaled = time.monotonic()
-            for namespace, name in list(self._known):
+            for namespace, name in list(self.known):
                 cluster = self._cluster(namespace, name)
                 if cluster is None:
-                    del self._known[namespace, name]
+                    del self.known[namespace, name]
                     continue
                 head, workers = self._pods(namespace, name)
                 # It sits in the head pod.
@@ -151,7 +160,7 @@ class RayDashboard:
     def _health(self, address: str) -> tuple[int, str]:
         found = self._api.items("/api/v1/pods", fieldSelector=f"status.podIP={address}")
         key = (found[0]["metadata"]["namespace"], pods.label(found[0], "ray.io/cluster")) if found else ("", "")
-        serve = self._known.get(key)
+        serve = self.known.get(key)
         # serve/_private/proxy.py and constants.py.
         return (200, "success") if serve and serve.applications else (503, "Route table is not populated yet.")
 
@@ -177,7 +186,7 @@ class RayDashboard:
             raise _Answer(405, "405: Method Not Allowed")
         return json.dumps(self._details(cluster, head, workers, serve, behaviour))
 
-    def _put(self, namespace: str, name: str, serve: _Serve, body: bytes) -> None:
+    def _put(self, namespace: str, name: str, serve: Serve, body: bytes) -> None:
         config = json.loads(body)
         now = time.time()
         line = json.dumps({"at": now, "cluster": f"{namespace}/{name}", "config": config})
@@ -196,7 +205,7 @@ class RayDashboard:
         cluster: Mapping[str, Any],
         head: Mapping[str, Any],
         workers: Sequence[Mapping[str, Any]],
-        serve: _Serve,
+        serve: Serve,
         behaviour: RayBehaviour,
     ) -> dict[str, Any]:
         groups = {one["groupName"]: one for one in cluster["spec"].get("workerGroupSpecs") or ()}
@@ -204,7 +213,8 @@ class RayDashboard:
         rooms = [groups[group] for one in ready if (group := pods.label(one, "ray.io/group")) in groups]
         nodes = [group_resources(cluster["spec"]["headGroupSpec"]), *map(group_resources, rooms)]
         _, homeless = place(_wanted(serve), nodes)
-        aimed = behaviour.clusters is None or _key(cluster) in behaviour.clusters
+        key = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        aimed = behaviour.clusters is None or key in behaviour.clusters
         found: dict[str, Any] = {}
         for name, application in serve.applications.items():
             own = deployments(application)
@@ -239,11 +249,11 @@ class RayDashboard:
         if not token or given != f"Bearer {token}":
             raise _Answer(403, "Forbidden: Invalid authentication token")
 
-    def _serve(self, namespace: str, name: str, head: Mapping[str, Any]) -> _Serve:
+    def _serve(self, namespace: str, name: str, head: Mapping[str, Any]) -> Serve:
         uid = head["metadata"]["uid"]
-        known = self._known.get((namespace, name))
+        known = self.known.get((namespace, name))
         if known is None or known.head != uid:
-            known = self._known[namespace, name] = _Serve(uid)
+            known = self.known[namespace, name] = Serve(uid)
         return known
 
     def _cluster_of(self, namespace: str, service: str) -> str:
@@ -292,12 +302,8 @@ def _handler(dashboard: RayDashboard) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _wanted(serve: _Serve) -> list[Deployment]:
+def _wanted(serve: Serve) -> list[Deployment]:
     return [one for application in serve.applications.values() for one in deployments(application)]
-
-
-def _key(cluster: Mapping[str, Any]) -> tuple[str, str]:
-    return cluster["metadata"]["namespace"], cluster["metadata"]["name"]
 
 
 def _state(application: str, deployment: Deployment, waits: bool, homeless: int, age: float) -> dict[str, Any]:
