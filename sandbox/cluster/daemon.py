@@ -25,6 +25,7 @@ _START_SECONDS: Final = 60.0
 _CLEAR_SECONDS: Final = 5.0
 _END_SECONDS: Final = 30.0
 _TICK_SECONDS: Final = 0.25
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 class DaemonError(Exception):
@@ -43,11 +44,8 @@ class Daemon:
         self._folder = folder
         self._etcd = processes.etcd(tools, folder)
         self._api_server = processes.api_server(tools, folder)
-        self._others = [
-            processes.controllers(tools, folder),
-            processes.scheduler(tools, folder),
-            processes.kubelets(tools, folder),
-        ]
+        self._others = [processes.controllers(tools, folder), processes.scheduler(tools, folder)]
+        self._kubelets = processes.kubelets(tools, folder)
         self._operator = Operator(tools, folder)
         self._mishaps = Mishaps(folder, self._restart_api_server)
         self._api = Api(folder.url, folder.token, folder.authority)
@@ -86,7 +84,7 @@ class Daemon:
             raise DaemonError(f"the API server does not become ready: {self._api_server.last_words()}")
         for one in self._others:
             one.start()
-        # Clients of their own: it is asked from other threads.
+        # A client of its own: it is asked from other threads.
         api = Api(self._folder.url, self._folder.token, self._folder.authority)
         self._ray = ray_dashboard.serve(
             self._folder.port("ray"), api, self._mishaps.behaviour, self._folder.path / "ray.jsonl"
@@ -101,16 +99,17 @@ class Daemon:
         _ready(self._folder).unlink(missing_ok=True)
         if self._ray is not None:
             self._ray.stop()
-        for one in (*self._others, self._api_server):
+        for one in (self._kubelets, *self._others, self._api_server):
             one.end()
         self._operator.stop()
-        for one in (*self._others, self._api_server, self._etcd):
+        for one in (self._kubelets, *self._others, self._api_server, self._etcd):
             one.stop()
 
     def _tick(self) -> None:
         for one in (self._etcd, self._api_server, *self._others):
             one.start()
         try:
+            self._start_kubelets()
             if not self._equipped:
                 system_pods.install(self._api)
                 self._equipped = True
@@ -123,6 +122,12 @@ class Daemon:
             # It restarts, or something changed between a look and an act: the next round sees what is true then.
             return
         self._operator.follow(running)
+
+    def _start_kubelets(self) -> None:
+        if not self._kubelets.alive:
+            # KWOK has another name each time, and keeps off nodes whose lease has another holder until that has run out.
+            self._api.delete(_LEASES)
+            self._kubelets.start()
 
     def _restart_api_server(self) -> None:
         self._api_server.stop()

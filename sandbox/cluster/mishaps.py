@@ -37,7 +37,7 @@ _CARRIER: Final = "kube-root-ca.crt"
 
 _OPERATOR_IMAGE: Final = "kuberay/operator"
 _ENGINE_FAULT: Final = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
-"""What vLLM 0.26 raises when its engine process ends (vllm, ``v1/engine/utils.py``)."""
+"""What vLLM raises when its engine process ends early (vllm-project/vllm, ``vllm/v1/engine/utils.py``; #21882)."""
 
 _HOLDS: Final = (FaultKind.WORKER_NEVER_READY, FaultKind.OPERATOR_MISSING)
 
@@ -255,7 +255,6 @@ def _free_namespaces(api: Api) -> None:
 
 
 def _container(container: Mapping[str, Any], state: Mapping[str, Any], *, ready: bool) -> dict[str, Any]:
-    # started False: the operator reads it nowhere, and a startup probe is none of Ray's.
     return {
         "name": container["name"],
         "image": container["image"],

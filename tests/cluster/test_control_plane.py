@@ -231,8 +231,7 @@ def test_a_killed_daemon_takes_all_with_it_and_the_next_start_finds_the_data(joi
     joined.run(space, workload("Deployment", "kept"))
     joined.until(lambda: joined.ready(space))
     os.kill(joined.daemon, signal.SIGKILL)
-    assert wait_for(lambda: processes_of(joined.folder) == {}, 5)
-    assert not daemon.is_running(joined.folder)
+    assert wait_for(lambda: processes_of(joined.folder) == {} and not daemon.is_running(joined.folder), 5)
     joined.clusters.resume(joined.name)
     assert len(joined.ready(space)) == 1
     assert joined.clusters.settle(joined.name, [SYSTEM, GPU]) == ""
