@@ -1,13 +1,14 @@
 # `make help` lists the targets. Everything runs from .venv and policies/venv, which `setup` makes.
 
 STACK ?= dev
+KUBERNETES ?= real
 PYTHON ?= python3
 BIN := .venv/bin
 # Two workers: an engine test runs the CLI, the program and the pack side by side, which fills about one core.
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preview up refresh destroy inventory test test-faults bench lint format clean
+.PHONY: help setup preview up refresh destroy inventory stop test test-faults test-cluster bench lint format clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +32,8 @@ policies/venv/.ready: policies/requirements.txt
 preview: setup  ## preview a stack on the sandbox, policies on: make preview STACK=prod
 	@$(BIN)/python -m sandbox preview --stack $(STACK)
 
-up: setup  ## make a stack on the sandbox, policies on: make up STACK=prod
-	@$(BIN)/python -m sandbox up --stack $(STACK)
+up: setup  ## make a stack on the sandbox, policies on: make up STACK=prod (KUBERNETES=echo without a real control plane)
+	@$(BIN)/python -m sandbox up --stack $(STACK) --kubernetes $(KUBERNETES)
 
 refresh: setup  ## compare a stack's state with what exists on the sandbox
 	@$(BIN)/python -m sandbox refresh --stack $(STACK)
@@ -43,11 +44,18 @@ destroy: setup  ## delete everything that a stack has made on the sandbox
 inventory: setup  ## list what exists on the sandbox; the last line counts it
 	@$(BIN)/python -m sandbox inventory --stack $(STACK)
 
+stop: setup  ## stop the sandbox's control planes now; they stop by themselves after ten idle minutes
+	@$(BIN)/python -m sandbox stop
+
 test: lint  ## types, style and every test that needs no cluster
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not lifecycle'
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not lifecycle and not cluster'
 
 test-faults: setup  ## every fault, kills of up and destroy, and the whole life of each stack (about 12 minutes; FULL=1 for all kills)
 	@$(BIN)/python -m pytest -q tests/lifecycle -n $(WORKERS) --dist loadgroup -m lifecycle
+
+test-cluster: setup  ## the whole life and the faults of a stack on a real Kubernetes (about 10 minutes, and 15 to build it once)
+	@$(BIN)/python -m sandbox.cluster.tools
+	@$(BIN)/python -m pytest -q tests/cluster -n $(WORKERS) --dist loadgroup -m cluster
 
 bench: setup  ## how parallel `up` is against its critical path and the order of AWS's sample (about 2 minutes)
 	@$(BIN)/python -m benchmarks.up_parallelism

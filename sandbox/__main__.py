@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sandbox import cli, orphans, report
 from sandbox.cluster import tools
-from sandbox.cluster.tools import Tools, ToolsError
+from sandbox.cluster.clusters import Clusters
+from sandbox.cluster.tools import Tools
 from sandbox.engine import CHECKOUT, PACK, Run, Sandbox
 from sandbox.faults import FaultKind, FaultPlan
 from sandbox.stacks import UsageError, project_name
@@ -23,10 +24,12 @@ def main(arguments: Sequence[str]) -> int:
     """Runs one command and returns the engine's exit code; 2 when the command itself cannot be run."""
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "stop":
+            return _stop()
         if options.command == "inventory":
             return _inventory(options)
         return _orphans(options) if options.command == "orphans" else _engine(options)
-    except (UsageError, cli.CliError, ToolsError) as fault:
+    except (UsageError, cli.CliError) as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 2
 
@@ -34,10 +37,15 @@ def main(arguments: Sequence[str]) -> int:
 def _engine(options: argparse.Namespace) -> int:
     config, secrets, plan = _config_and_faults(options)
     program = _program(options)
+    real = _real(options)
+    if real is None and plan.in_clusters:
+        raise UsageError(
+            f"--fault {', '.join(plan.in_clusters)}: only a real Kubernetes meets that: leave out --kubernetes echo"
+        )
     found = cli.find(_say)
     _say(f"{_DOING[options.command]} stack {options.stack} of {options.program} ({found.origin}) ...")
     shared = options.command == "preview"
-    with Sandbox(found, HOME, faults=plan, say=_say, shared=shared, real=_real(options)) as sandbox:
+    with Sandbox(found, HOME, faults=plan, say=_say, shared=shared, real=real) as sandbox:
         run = _command(sandbox, options, program, config, secrets)
         simulated = _simulated(sandbox)
     tree = report.resource_tree(run.events, only_changes=options.command != "preview")
@@ -75,6 +83,14 @@ def _inventory(options: argparse.Namespace) -> int:
     # What no tags lead to is shown for every stack: it would cost money and be nobody's.
     shown = [*orphans.of_stack(items, project, options.stack), *orphans.of_nobody(items)]
     print(report.inventory(shown, others=len(items) - len(shown)))
+    return 0
+
+
+def _stop() -> int:
+    clusters = Clusters(HOME)
+    clusters.pause()
+    names = ", ".join(clusters.names())
+    print(f"Stopped: {names}; the next command starts them again." if names else "No control plane exists.")
     return 0
 
 
@@ -136,9 +152,23 @@ def _simulated(sandbox: Sandbox) -> str:
     parts = [
         f"AWS (pulumi-aws {version('pulumi-aws')} inputs, moto {version('moto')} data)",
         f"pulumi-eks {version('pulumi-eks')}'s cluster component",
-        "Kubernetes and KubeRay (schemas and rules, nothing runs)",
     ]
-    said = f"Simulated: {', '.join(parts)}. Real: the Pulumi engine and the policy pack in {PACK.name}/."
+    real = ["the Pulumi engine"]
+    if sandbox.on_real_kubernetes:
+        parts += [
+            "machines and kubelets (KWOK)",
+            "devices",
+            "Ray behind its dashboard",
+            "three Helm charts as recorded",
+        ]
+        real += [
+            f"etcd, API server, controllers and scheduler {tools.KUBERNETES}",
+            f"KubeRay's operator {tools.KUBERAY}",
+            "Pulumi's Kubernetes plugin",
+        ]
+    else:
+        parts.append("Kubernetes and KubeRay (schemas and rules, nothing runs)")
+    said = f"Simulated: {', '.join(parts)}. Real: {', '.join(real)} and the policy pack in {PACK.name}/."
     remarks = "; ".join(sandbox.kubernetes.remarks)
     return f"{said} Of Kubernetes, {remarks}." if remarks else said
 
@@ -196,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     _with_stack(
         commands.add_parser("inventory", help="list what exists in the account and its clusters"), required=False
     )
+    commands.add_parser("stop", help="stop the control planes now; idle ones stop by themselves")
     lost = _with_stack(
         commands.add_parser("orphans", help="list what a killed command made and no state knows"), required=True
     )

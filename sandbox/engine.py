@@ -65,6 +65,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         shared: for what changes nothing (previews, inventories): others who share may use the home at the same time.
         real: finds the programs of a real Kubernetes. With it an `up` of a new stack gets one; without it Kubernetes is echoed.
 
+    Attributes:
+        aws: the account.
+        kubernetes: the echo.
+        clusters: the real clusters.
+        on_real_kubernetes: whether the last command ran against one.
+
     Raises:
         UsageError: on entering, when another process uses the home.
     """
@@ -88,6 +94,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._shared = shared
         self._real = real
         self.clusters = Clusters(self._home)
+        self.on_real_kubernetes = False
         self._stack = ExitStack()
         self._running: subprocess.Popen[str] | None = None
         self._one_command = threading.Lock()
@@ -267,8 +274,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 for name in self.clusters.names():
                     self.clusters.resume(name)
             self.clusters.makes = real
+            self.on_real_kubernetes = real
             self._workspace.providers = ",".join(f"{package}:{port}" for package, port in ports.items())
             yield
+            if real and (met := self.clusters.met()) is not None:
+                self._faults.take_back(met)
 
     def _run(
         self,

@@ -86,6 +86,12 @@ class FaultPlan:
                     return strike.kind
         return None
 
+    @property
+    def in_clusters(self) -> list[str]:
+        """The kinds of this plan that only a real cluster can meet."""
+        with self._lock:
+            return sorted({str(one.kind) for one in self._strikes if one.kind in IN_CLUSTERS and one.left})
+
     def hand_over(self) -> list[dict[str, object]]:
         """The strikes that a real cluster sees to; they count as met until :meth:`take_back`."""
         with self._lock:

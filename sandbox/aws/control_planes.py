@@ -19,7 +19,7 @@ class ControlPlanes(Protocol):
     """Runs control planes, by the names of their clusters."""
 
     def start(self, name: str, version: str) -> object:
-        """Makes one and waits until it is ready.
+        """Makes one, or makes the one of that name a newer version, and waits until it is ready.
 
         Raises:
             StandInError: It does not become ready.

@@ -1,6 +1,7 @@
 """A small client of an API server: JSON in, JSON out. Typed clients are ten times its size and start a second later."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import requests
 
 _SECONDS = 10.0
+_TOO_EARLY = 429
+_TRIES, _PAUSE = 20, 0.5
 _MERGE = "application/merge-patch+json"
 _OPERATIONS = "application/json-patch+json"
 
@@ -96,12 +99,22 @@ class Api:
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         body = None if document is None else json.dumps(document)
-        try:
-            answer = self._session.request(
-                method, f"{self._url}{path}", params=query, data=body, headers={"Content-Type": kind}, timeout=_SECONDS
-            )
-        except (requests.RequestException, OSError) as fault:
-            raise Refusal(0, f"the API server does not answer: {type(fault).__name__}") from fault
+        for _ in range(_TRIES):
+            try:
+                answer = self._session.request(
+                    method,
+                    f"{self._url}{path}",
+                    params=query,
+                    data=body,
+                    headers={"Content-Type": kind},
+                    timeout=_SECONDS,
+                )
+            except (requests.RequestException, OSError) as fault:
+                raise Refusal(0, f"the API server does not answer: {type(fault).__name__}") from fault
+            # So it says for a moment of a kind whose CRD is new: "storage is (re)initializing".
+            if answer.status_code != _TOO_EARLY:
+                break
+            time.sleep(_PAUSE)
         if not answer.ok:
             raise Refusal(answer.status_code, _message(answer))
         return answer.json()

@@ -72,10 +72,10 @@ class Clusters:
             if not self.makes:
                 return
             folder.make(name, version)
+            folder.put_faults(self._faults)
         elif version not in ("", folder.about["version"]):
             daemon.stop(folder)
             folder.upgrade(version)
-        folder.put_faults(self._faults)
         self._hold(name)
         try:
             self._run(folder)
@@ -90,6 +90,12 @@ class Clusters:
         self._faults = faults
         for name in self.names():
             self.folder(name).put_faults(faults)
+
+    def met(self) -> list[Mapping[str, Any]] | None:
+        """The faults of the plan that were met, ``kind`` and ``resource`` of each; None where no cluster is left to tell."""
+        told = [self.folder(name).path / "struck.json" for name in self.names()]
+        found = [json.loads(path.read_text()) for path in told if path.exists()]
+        return [one for strikes in found for one in strikes] if told else None
 
     def endpoint(self, name: str) -> Endpoint | None:
         """Where a cluster's API server is; None for a cluster that is a name only."""

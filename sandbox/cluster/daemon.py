@@ -5,17 +5,17 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from sandbox.cluster import nodes, processes, ray_dashboard, system_pods
+from sandbox.cluster import nodes, pods, processes, ray_dashboard, references, system_pods
 from sandbox.cluster.api import Api, Refusal
 from sandbox.cluster.layout import Folder
 from sandbox.cluster.mishaps import Mishaps
 from sandbox.cluster.operator import Operator
-from sandbox.cluster.processes import wait_for
+from sandbox.cluster.processes import JUDGED, wait_for
 from sandbox.cluster.tools import Tools
 
 IDLE_VARIABLE: Final = "RAY_LLM_EKS_IDLE_SECONDS"
@@ -115,6 +115,7 @@ class Daemon:
                 self._equipped = True
             running = self._api.items("/api/v1/pods")
             self._mishaps.tick(self._api, running)
+            self._let_start(running)
             nodes.match(self._api, self._folder.nodes, running)
             assert self._ray is not None
             self._ray.scale()
@@ -122,6 +123,23 @@ class Daemon:
             # It restarts, or something changed between a look and an act: the next round sees what is true then.
             return
         self._operator.follow(running)
+
+    def _let_start(self, running: Sequence[Mapping[str, Any]]) -> None:
+        for pod in running:
+            metadata = pod["metadata"]
+            judged = JUDGED in (metadata.get("annotations") or {})
+            placed = "nodeName" in pod["spec"] and "deletionTimestamp" not in metadata
+            if judged or not placed or self._mishaps.forbids_ready(pod):
+                continue
+            try:
+                if lack := references.missing(self._api, pod):
+                    references.tell(self._api, pod, *lack)
+                else:
+                    self._api.patch(pods.path(pod), {"metadata": {"annotations": {JUDGED: "true"}}})
+            except Refusal as refusal:
+                # It went away meanwhile.
+                if refusal.status != 404:
+                    raise
 
     def _start_kubelets(self) -> None:
         if not self._kubelets.alive:

@@ -21,9 +21,9 @@ _OF_ITS_GROUP: Final = "sandbox/of-its-group"
 # Of the memory that EC2 states, firmware and kernel leave 97.2 of 100 on a g5.8xlarge (aws/aws-k8s-tester#471) and 97.4 on a
 # p3dn.24xlarge.
 _VISIBLE: Final = 0.97
-# The EFA installer sets huge pages aside for each vCPU: 110 of 2 MiB were seen on p3dn, p4d and p5 nodes (hugepages-2Mi 21122Mi
-# of 96 vCPU, 42242Mi of 192), half of it on a g6.8xlarge. The greater is the harder rehearsal.
-_HUGE_PAGES_MIB: Final = 220
+# The EFA installer of the accelerated AMIs sets huge pages aside for each vCPU: 3.4 GiB were seen on the 32 of a g6.8xlarge.
+# Nodes with the AL2 AMIs of 2023 had twice as much (hugepages-2Mi 21122Mi on 96, 42242Mi on 192).
+_HUGE_PAGES_MIB: Final = 110
 _EVICTION_MIB: Final = 100
 
 

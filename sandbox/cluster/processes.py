@@ -20,14 +20,15 @@ from sandbox.cluster.tools import KUBERNETES, Tools
 
 HELD: Final = "sandbox/held"
 """Annotation of a pod that KWOK must not start."""
+JUDGED: Final = "sandbox/judged"
+"""Annotation of a pod that the daemon has looked at: KWOK starts no other, however slow the daemon is."""
 
 # Never dialled: what the operator asks of pods goes to its HTTP proxy. Not 127/8, which EndpointSlices refuse.
 _POD_RANGE: Final = "192.0.2.1/24"
 _SERVICE_RANGE: Final = "172.20.0.0/16"
 """What EKS takes where the program says nothing (EKS API reference, KubernetesNetworkConfigRequest)."""
 
-# A pod takes a moment to start, in which it can still be held.
-_START_MILLISECONDS: Final = 700
+_START_MILLISECONDS: Final = 300
 _END_SECONDS: Final = 5.0
 # What fails at once is not started again at once.
 _RESTART_SECONDS: Final = 1.0
@@ -228,7 +229,7 @@ def _make_signing_key(folder: Path) -> None:
 
 
 def _stages(text: str) -> str:
-    """KWOK's own stages; that which starts pods waits a moment and passes over those that are held."""
+    """KWOK's own stages; that which starts pods takes a moment, waits for the daemon, and passes over those that are held."""
     stages: list[Any] = [one for one in yaml.safe_load_all(text) if one]
     ready = next(one for one in stages if one["metadata"]["name"] == "pod-ready")
     annotation = f'.metadata.annotations["{HELD}"]'
@@ -238,7 +239,10 @@ def _stages(text: str) -> str:
     held["metadata"]["name"] = "pod-held"
     held["spec"]["selector"]["matchExpressions"].append({"key": annotation, "operator": "Exists"})
     held["spec"]["next"] = {}
-    ready["spec"]["selector"]["matchExpressions"].append({"key": annotation, "operator": "DoesNotExist"})
+    ready["spec"]["selector"]["matchExpressions"] += [
+        {"key": annotation, "operator": "DoesNotExist"},
+        {"key": f'.metadata.annotations["{JUDGED}"]', "operator": "Exists"},
+    ]
     ready["spec"]["delay"] = {"durationMilliseconds": _START_MILLISECONDS}
     return yaml.safe_dump_all([*stages, held])
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.cluster.faults import CLUSTER_FAULTS
 from tests.lifecycle.changes import CHANGES
 from tests.lifecycle.faults import FAULTS
 from tests.lifecycle.missing import EDGES, MISBEHAVIOURS
@@ -31,6 +32,21 @@ def faults() -> str:
     return _table(["`--fault`", "what happens", "what AWS says", "what to do"], rows)
 
 
+def cluster_faults() -> str:
+    """The same in Kubernetes."""
+    rows = [
+        (
+            f"`{fault.option}`",
+            fault.meaning,
+            fault.says_in_words,
+            f"`{fault.look}`: `{fault.shows}`" if fault.look else "-",
+            fault.next_step,
+        )
+        for fault in CLUSTER_FAULTS
+    ]
+    return _table(["`--fault`", "what happens", "what Pulumi says", "what shows the cause", "what to do"], rows)
+
+
 def edges() -> str:
     """What each hand-written dependency is for."""
     rows = [(f"{edge.of_in_words} → {edge.on_in_words}", edge.without) for edge in (*EDGES, *MISBEHAVIOURS)]
@@ -40,6 +56,7 @@ def edges() -> str:
 TABLES: Final[Mapping[str, tuple[Path, Callable[[], str]]]] = {
     "changes": (CHECKOUT / "docs" / "lifecycle.md", changes),
     "dependencies": (CHECKOUT / "docs" / "lifecycle.md", edges),
+    "cluster faults": (CHECKOUT / "docs" / "faults.md", cluster_faults),
     "faults": (CHECKOUT / "docs" / "faults.md", faults),
 }
 

@@ -15,7 +15,7 @@ import yaml
 from sandbox.cluster import daemon
 from sandbox.cluster.clusters import Clusters
 from sandbox.cluster.layout import Folder
-from sandbox.cluster.processes import HELD, Process, kubelets, wait_for
+from sandbox.cluster.processes import HELD, JUDGED, Process, kubelets, wait_for
 from sandbox.cluster.tools import Tools, ToolsError
 from sandbox.nodes import Node, Taint
 from sandbox.standin import StandInError
@@ -116,22 +116,19 @@ def test_a_process_that_will_not_end_is_ended(tmp_path: Path, monkeypatch: pytes
     assert not process.alive
 
 
-def test_pods_start_late_enough_to_be_held(folder: Folder, tmp_path: Path) -> None:
+def test_kwok_starts_only_pods_that_the_daemon_has_judged_and_nobody_holds(folder: Folder, tmp_path: Path) -> None:
     stage = {"kind": "Stage", "metadata": {"name": "pod-ready"}, "spec": {"selector": {"matchExpressions": []}}}
     stages = tmp_path / "stages.yaml"
     stages.write_text(yaml.safe_dump_all([{**stage, "metadata": {"name": "pod-delete"}}, stage]))
     nothing = tmp_path / "nothing"
     kubelets(Tools(nothing, nothing, nothing, nothing, "", stages, nothing), folder)
-    made = {
-        one["metadata"]["name"]: one["spec"] for one in yaml.safe_load_all((folder.path / "stages.yaml").read_text())
+    made = {one["metadata"]["name"]: one for one in yaml.safe_load_all((folder.path / "stages.yaml").read_text())}
+    assert made["pod-delete"]["spec"] == {"selector": {"matchExpressions": []}}
+    chosen = made["pod-ready"]["spec"]["selector"]["matchExpressions"]
+    assert {one["key"]: one["operator"] for one in chosen} == {
+        f'.metadata.annotations["{HELD}"]': "DoesNotExist",
+        f'.metadata.annotations["{JUDGED}"]': "Exists",
     }
-    assert "delay" not in made["pod-delete"]
-    assert made["pod-ready"]["delay"]["durationMilliseconds"] > 500
-    chosen = [
-        (HELD in made[name]["selector"]["matchExpressions"][-1]["key"], name) for name in ("pod-ready", "pod-held")
-    ]
-    assert chosen == [(True, "pod-ready"), (True, "pod-held")]
-    assert made["pod-ready"]["selector"]["matchExpressions"][-1]["operator"] == "DoesNotExist"
 
 
 def test_a_cluster_that_cannot_be_made_is_not_there(tmp_path: Path) -> None:

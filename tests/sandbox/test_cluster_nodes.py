@@ -9,6 +9,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES as EC2_TYPES
 
 from components.node_budget import kubelet_millicpus
 from policies.ray_efa_policies.instances import INSTANCE_TYPES
+from sandbox.aws.life.node_groups import pods_of
 from sandbox.cluster import nodes
 from sandbox.cluster.api import Api
 from sandbox.nodes import Node, Taint
@@ -42,31 +43,36 @@ def test_a_system_node_keeps_what_nodeadm_keeps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vcpus", "memory_gib", "pods", "cpu", "huge_pages", "memory_kib"),
-    [
-        # `kubectl get nodes -o json` of a p3dn.24xlarge and a p4d.24xlarge, as their owners published it.
-        (96, 768, 737, "95690m", 21122, 753772012),
-        (96, 1152, 737, "95690m", 21122, 1146004920),
-    ],
+    ("memory_gib", "memory_kib"),
+    # `kubectl get nodes -o json` of a p3dn.24xlarge and a p4d.24xlarge, as their owners published it, with the AL2 AMI of the time.
+    [(768, 753772012), (1152, 1146004920)],
 )
-def test_a_gpu_node_offers_a_little_less_than_seen_ones(
-    vcpus: int, memory_gib: int, pods: int, cpu: str, huge_pages: int, memory_kib: int
-) -> None:
-    node = replace(NODE, vcpus=vcpus, memory_mib=memory_gib * 1024, pods=pods, gpus=8)
+def test_a_gpu_node_offers_a_little_less_than_seen_ones(memory_gib: int, memory_kib: int) -> None:
+    node = replace(NODE, vcpus=96, memory_mib=memory_gib * 1024, pods=737, gpus=8)
     _, allocatable = nodes.resources(node)
-    assert allocatable["cpu"] == cpu
-    assert abs(mebibytes(allocatable["hugepages-2Mi"]) - huge_pages) <= 2
-    assert 0.99 < mebibytes(allocatable["memory"]) / (memory_kib / 1024) <= 1
+    assert allocatable["cpu"] == "95690m"
+    # Those huge pages were 21,122 MiB.
+    free = mebibytes(allocatable["memory"]) + mebibytes(allocatable["hugepages-2Mi"])
+    assert 0.99 < free / (memory_kib / 1024 + 21122) <= 1
 
 
 @pytest.mark.parametrize("type", sorted(INSTANCE_TYPES.keys() & EC2_TYPES.keys()))
 def test_a_gpu_node_offers_what_the_program_counts_on(type: str) -> None:
-    known, network = INSTANCE_TYPES[type], EC2_TYPES[type]["NetworkInfo"]
-    pods = network["MaximumNetworkInterfaces"] * (network["Ipv4AddressesPerInterface"] - 1) + 2
+    known, pods = INSTANCE_TYPES[type], pods_of(EC2_TYPES[type])
     node = replace(NODE, vcpus=known.vcpus, memory_mib=known.memory_mib, gpus=known.gpus, pods=pods)
     _, allocatable = nodes.resources(node)
     assert int(allocatable["cpu"].removesuffix("m")) >= known.vcpus * 1000 - kubelet_millicpus(known.vcpus)
     assert mebibytes(allocatable["memory"]) >= known.allocatable_memory_mib
+
+
+def test_only_the_default_network_card_has_addresses_for_pods() -> None:
+    # awslabs/amazon-eks-ami, nodeadm/internal/kubelet/instance-info.jsonl: 4 x 14 + 2, 8 x 29 + 2, 15 x 49 + 2, 2 x 49 + 2.
+    assert {type: pods_of(EC2_TYPES[type]) for type in ("m7i.xlarge", "g6.8xlarge", "p4d.24xlarge", "p5.48xlarge")} == {
+        "m7i.xlarge": 58,
+        "g6.8xlarge": 234,
+        "p4d.24xlarge": 737,
+        "p5.48xlarge": 100,
+    }
 
 
 def test_devices_are_not_there_before_their_plugins() -> None:

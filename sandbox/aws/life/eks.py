@@ -108,7 +108,10 @@ class Cluster(Life):
     def update(self, at: At, record: Record, inputs: Mapping[str, Any]) -> Record:
         self._stays_in_its_vpc(at, record, inputs)
         self._logs(at, inputs)
-        return replace(record, facts={**record.facts, "version": inputs.get("version", record.facts["version"])})
+        version = inputs.get("version", record.facts["version"])
+        if version != record.facts["version"]:
+            at.cloud.control_planes.start(record.id, version)
+        return replace(record, facts={**record.facts, "version": version})
 
     def delete(self, at: At, record: Record) -> None:
         if of_cluster(at, record.id, NODE_GROUP):

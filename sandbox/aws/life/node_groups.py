@@ -260,15 +260,17 @@ def _node(at: At, group: Record, id: str) -> Node:
         vcpus=row["VCpuInfo"]["DefaultVCpus"],
         memory_mib=row["MemoryInfo"]["SizeInMiB"],
         gpus=sum(one["Count"] for one in row.get("GpuInfo", {}).get("Gpus", ())),
-        pods=_pods(row),
+        pods=pods_of(row),
     )
 
 
-def _pods(row: Mapping[str, Any]) -> int:
-    # awslabs/amazon-eks-ami, nodeadm/internal/kubelet/eni_max_pods.go: each interface's first address is its own; two pods
-    # are on the host's network.
+def pods_of(row: Mapping[str, Any]) -> int:
+    """How many pods a node finds addresses for; ``row`` is one of EC2's DescribeInstanceTypes."""
+    # awslabs/amazon-eks-ami, nodeadm/internal/kubelet/eni_max_pods.go and instance-info.jsonl: interfaces of the default network
+    # card, each of which keeps its first address, and two pods on the host's network.
     network = row["NetworkInfo"]
-    return network["MaximumNetworkInterfaces"] * (network["Ipv4AddressesPerInterface"] - 1) + 2
+    card = network["NetworkCards"][network["DefaultNetworkCardIndex"]]
+    return card["MaximumNetworkInterfaces"] * (network["Ipv4AddressesPerInterface"] - 1) + 2
 
 
 def _name(record: Record) -> str:
