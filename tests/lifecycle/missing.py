@@ -18,6 +18,11 @@ from tests.lifecycle.runs import (
 _EGRESS: Final = ("ray-llm-network-",)
 # A component that depends on something keeps its children waiting too.
 _SERVICE: Final = (SERVICE[1], "ray-llm-service")
+_NAMESPACES: Final = ("ray-llm-addons-device-plugins", "ray-llm-addons-kuberay-system", "ray-llm-service-namespace")
+_IN_NAMESPACES: Final = (
+    *(EFA_PLUGIN[1], GPU_PLUGIN[1], OPERATOR[1]),
+    *("ray-llm-service-head-account", "ray-llm-service-worker-account", "ray-llm-service-network-policy"),
+)
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,19 @@ EDGES: Final[Sequence[Edge]] = (
         on=[GPU_NODES[1]],
         of_in_words="RayService",
         on_in_words="GPU nodes",
-        without="`up`: the same; `destroy`: no error, the nodes go under a running service",
+        without="`up`: the same",
         says=["timed out waiting for the condition", "no node takes them"],
         slow={GPU_NODES[1]: 25.0},
+    ),
+    Edge(
+        of=[*_IN_NAMESPACES, *_SERVICE],
+        on=_NAMESPACES,
+        of_in_words="releases, RayService and what is around it",
+        on_in_words="their namespaces",
+        without='`up`: namespaces "device-plugins" not found; `destroy`, where the edge to the nodes is missing too: '
+        "release: not found, since the namespace has taken it along",
+        says=['namespaces "device-plugins" not found'],
+        slow=dict.fromkeys(_NAMESPACES, 20.0),
     ),
     Edge(
         of=[OPERATOR[1]],
@@ -182,14 +197,14 @@ MISBEHAVIOURS: Final[Sequence[Misbehaviour]] = (
         on=EFA_RULES,
         of_in_words="GPU nodes",
         on_in_words="the rules of the EFA group",
-        without="no error: AWS has no opinion on who talks before they are there; EFA traffic is dropped until then, and on the way down they go first",
+        without="no error: AWS has no opinion on who talks before they are there; EFA traffic is dropped until then",
     ),
     Misbehaviour(
         of=[EFA_PLUGIN, GPU_PLUGIN],
         on=[GPU_NODES],
         of_in_words="device plugins",
         on_in_words="GPU nodes",
-        without="no error: a DaemonSet that wants 0 pods is ready, whatever its image; on the way down pods outlive their devices",
+        without="no error: a DaemonSet that wants 0 pods is ready, whatever its image",
     ),
 )
 """What is in the wrong order, with nobody to say so."""

@@ -9,6 +9,7 @@ import pytest
 from sandbox.engine import Sandbox
 from tests.lifecycle.changes import CHANGES, Change
 from tests.lifecycle.conftest import HomeOf, SandboxIn
+from tests.lifecycle.programs import slow_down
 from tests.lifecycle.runs import CHECKOUT, GPU_NODES, SERVICE, Steps
 
 pytestmark = pytest.mark.xdist_group("changes")
@@ -50,8 +51,11 @@ def test_another_address_range_is_refused_half_way_and_a_destroy_clears_up(
 ) -> None:
     (change,) = [one for one in CHANGES if one.key == "network.cidr"]
     with sandbox_in(home_of("dev")) as sandbox:
+        # The provider goes on asking for 20 minutes (internal/service/ec2/vpc_internet_gateway.go, detachInternetGateway).
+        slow_down(sandbox, "update", {"ray-llm-network-internet": 15.0})
         refused = Steps(sandbox.up(CHECKOUT, "dev", change.after, preview_first=False))
         assert refused.exit_code != 0
+        assert "operation error EKS: UpdateClusterConfig" in refused.words, refused.output
         assert "DetachInternetGateway" in refused.words, refused.output
         assert "has some mapped public address(es)" in refused.words
 

@@ -290,6 +290,8 @@ def test_a_policy_written_as_an_object_becomes_text(provider: Aws) -> None:
         ("aws:iam/rolePolicyAttachment:RolePolicyAttachment", {"role": UNKNOWN, "policyArn": "AmazonEKSClusterPolicy"},
          ("policyArn", "is 'AmazonEKSClusterPolicy', which is not of the form "
           "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy")),
+        ("aws:kms/alias:Alias", {"name": "alias/llm", "namePrefix": "alias/llm", "targetKeyId": UNKNOWN},
+         ("name", "conflicts with namePrefix: give one of the two")),
         ("aws:kms/key:Key", {"deletionWindowInDays": 3}, ("deletionWindowInDays", "is 3; it may be 7 to 30")),
         ("aws:cloudwatch/logGroup:LogGroup", {"retentionInDays": 31},
          ("retentionInDays", "is 31; it may be 0, 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, "

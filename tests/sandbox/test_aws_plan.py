@@ -239,6 +239,31 @@ def test_a_rule_resource_is_replaced_for_all_but_its_description(provider: Aws) 
     assert difference(provider, token, rule, type="egress") == Difference(["type"], ["type"], True)
 
 
+def test_the_first_hooks_of_an_autoscaling_group_are_not_changed_in_place(provider: Aws) -> None:
+    token = "aws:autoscaling/group:Group"
+    hook = {"name": "join", "lifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING"}
+    group = {"minSize": 0, "maxSize": 1, "launchTemplate": {"id": "lt-1"}, "initialLifecycleHooks": [hook]}
+
+    longer = difference(provider, token, group, initialLifecycleHooks=[{**hook, "heartbeatTimeout": 60}])
+    assert longer.replaces == ["initialLifecycleHooks[0].heartbeatTimeout"]
+    assert difference(provider, token, group, maxSize=2).replaces == []
+
+
+def test_the_order_of_an_access_policys_namespaces_means_nothing(provider: Aws) -> None:
+    token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
+    arns = {
+        "principalArn": "arn:aws:iam::123456789012:role/ops",
+        "policyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy",
+    }
+    scope = {"type": "namespace", "namespaces": ["llm", "default"]}
+    policy = {"clusterName": "llm", **arns, "accessScope": scope}
+
+    turned = difference(provider, token, policy, accessScope={**scope, "namespaces": ["default", "llm"]})
+    assert (*turned.changed, *turned.replaces) == ()
+    fewer = difference(provider, token, policy, accessScope={**scope, "namespaces": ["llm"]})
+    assert fewer.replaces != []
+
+
 def test_a_change_of_an_unlisted_type_is_an_error_of_the_sandbox(provider: Aws) -> None:
     token = "aws:sqs/queue:Queue"
 

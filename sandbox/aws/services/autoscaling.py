@@ -18,13 +18,26 @@ def _sizes_are_ordered(context: RuleContext) -> Iterable[CheckFailure]:
 KINDS: Mapping[str, ResourceKind] = {
     "aws:autoscaling/group:Group": ResourceKind(
         source="internal/service/autoscaling/group.go",
-        replaces=frozenset({"name", "namePrefix"}),
-        sets=frozenset({"availabilityZones", "targetGroupArns", "vpcZoneIdentifiers"}),
+        replaces=frozenset({"initialLifecycleHooks", "name", "namePrefix"}),
+        sets=frozenset(
+            {
+                *(
+                    "availabilityZones",
+                    "enabledMetrics",
+                    "initialLifecycleHooks",
+                    "loadBalancers",
+                    "suspendedProcesses",
+                ),
+                *("tags", "targetGroupArns", "trafficSources", "vpcZoneIdentifiers"),
+            }
+        ),
         nested_computed=frozenset({"launchTemplate.id", "launchTemplate.name", "launchTemplate.version"}),
         defaults=MappingProxyType(
             {
                 "forceDelete": False,
                 "forceDeleteWarmPool": False,
+                "healthCheckGracePeriod": 300,
+                "ignoreFailedScalingActivities": False,
                 "protectFromScaleIn": False,
                 "waitForCapacityTimeout": "10m",
             }

@@ -226,6 +226,7 @@ KINDS: Mapping[str, ResourceKind] = {
     "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": ResourceKind(
         source=_SOURCE + "access_policy_association.go",
         replaces=frozenset({"*"}),
+        sets=frozenset({"accessScope.namespaces"}),
         rules=(
             matches("principalArn", _ARN, _ARN_EXAMPLE),
             matches("policyArn", _ARN, "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from sandbox.aws.kinds import ApiShape, ResourceKind
-from sandbox.aws.rules import between, json_document, matches
+from sandbox.aws.rules import between, conflicts, json_document, matches
 
 _SOURCE = "internal/service/kms/"
 
@@ -31,6 +31,9 @@ KINDS: Mapping[str, ResourceKind] = {
     "aws:kms/alias:Alias": ResourceKind(
         source=_SOURCE + "alias.go",
         replaces=frozenset({"name", "namePrefix"}),
-        rules=(matches("name", r"alias/[a-zA-Z0-9/_-]+", "alias/name"),),
+        rules=(
+            conflicts("name", "namePrefix"),
+            matches("name", r"alias/[a-zA-Z0-9/_-]+", "alias/name"),
+        ),
     ),
 }
