@@ -41,7 +41,7 @@ def remove(api: Api, item: Item) -> None:
         if item.made_by == _RELEASE:
             _uninstall(api, item.id)
             return
-        path = _path(api, _version_of(item.made_by), item.kind, item.id)
+        path = path_of(api, _version_of(item.made_by), item.kind, item.id)
         api.delete(path, propagationPolicy="Foreground")
         if not wait_for(lambda: api.find(path) is None, _GONE_SECONDS, 0.3):
             raise StandInError(f"{item.kind} {item.id} does not go: {_held_by(api.find(path))}")
@@ -58,7 +58,7 @@ def _uninstall(api: Api, id: str) -> None:
             if document:
                 metadata = document["metadata"]
                 id = f"{metadata.get('namespace', namespace)}/{metadata['name']}"
-                api.delete(_path(api, document["apiVersion"], document["kind"], id))
+                api.delete(path_of(api, document["apiVersion"], document["kind"], id))
         api.delete(f"{path}/{secret['metadata']['name']}")
 
 
@@ -81,7 +81,12 @@ def _collections(api: Api) -> Iterator[tuple[str, str, str]]:
                 yield version, one["kind"], f"{_root(version)}/{one['name']}"
 
 
-def _path(api: Api, version: str, kind: str, id: str) -> str:
+def path_of(api: Api, version: str, kind: str, id: str) -> str:
+    """The path of an object by Pulumi's id of it.
+
+    Raises:
+        Refusal: There is no such kind.
+    """
     namespace, _, name = id.rpartition("/")
     for one in api.get(_root(version))["resources"]:
         if one["kind"] == kind and "/" not in one["name"]:

@@ -1,14 +1,17 @@
 """The dev stack on a real Kubernetes: made, looked at, changed, taken away. One life; each test goes on where the last one stopped."""
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 
 from sandbox import cli
+from sandbox.cluster.objects import path_of
 from sandbox.cluster.tools import Tools
 from sandbox.engine import Sandbox
 from sandbox.standin import ResourceRef
@@ -131,6 +134,59 @@ def test_serve_gets_the_rendered_configuration_once(made: Cluster) -> None:
         for role in ("prefill_config", "decode_config")
     ]
     assert backends == [{"backends": ["LIBFABRIC"]}] * 2
+
+
+# What a hand may misspell, by kind: where, and which field.
+TYPOS = {
+    "Namespace": [("metadata", "labels")],
+    "ServiceAccount": [("", "automountServiceAccountToken")],
+    "NetworkPolicy": [("spec", "podSelector"), ("spec.ingress.0", "from")],
+    "RayService": [
+        ("spec", "serveConfigV2"),
+        ("spec.rayClusterConfig", "workerGroupSpecs"),
+        ("spec.rayClusterConfig.workerGroupSpecs.0.template.spec.containers.0", "securityContext"),
+        ("spec.rayClusterConfig.workerGroupSpecs.0.template.spec.containers.0.resources", "limits"),
+    ],
+}
+
+
+def test_the_api_server_accepts_every_object_strictly_and_no_misspelt_field(made: Cluster) -> None:
+    resources = made.sandbox.export(CHECKOUT, "dev")["deployment"]["resources"]
+    objects = [one["inputs"] for one in resources if one["type"].startswith("kubernetes:") and "inputs" in one]
+    # A release is Helm's, and KubeRay's CRDs are not of our making.
+    ours = [one for one in objects if one.get("kind") not in (None, "CustomResourceDefinition")]
+
+    assert {one["kind"] for one in ours} == TYPOS.keys()
+    for one in ours:
+        assert strictly(made, one) == 200
+        for place, field in TYPOS[one["kind"]]:
+            assert strictly(made, misspelt(one, place, field)) >= 400, (one["kind"], place, field)
+
+
+def strictly(cluster: Cluster, document: Mapping[str, Any]) -> int:
+    """The HTTP status of a dry server-side apply that knows no unknown field."""
+    folder = cluster.sandbox.clusters.folder(CLUSTER)
+    metadata = document["metadata"]
+    id = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
+    path = path_of(cluster.sandbox.clusters.api(CLUSTER), document["apiVersion"], document["kind"], id)
+    answer = requests.patch(
+        f"{folder.url}{path}",
+        params={"dryRun": "All", "fieldManager": "test", "fieldValidation": "Strict", "force": "true"},
+        data=json.dumps(document),
+        headers={"Authorization": f"Bearer {folder.token}", "Content-Type": "application/apply-patch+yaml"},
+        verify=str(folder.authority),
+        timeout=20,
+    )
+    return answer.status_code
+
+
+def misspelt(document: Mapping[str, Any], place: str, field: str) -> dict[str, Any]:
+    found = copy.deepcopy(dict(document))
+    at: Any = found
+    for step in place.split(".") if place else ():
+        at = at[int(step)] if step.isdecimal() else at[step]
+    at[f"{field}s"] = at.pop(field)
+    return found
 
 
 def test_a_second_up_and_a_refresh_change_nothing(made: Cluster) -> None:
