@@ -55,7 +55,7 @@ test-faults: setup  ## every fault, kills of up and destroy, and the whole life 
 
 test-cluster: setup  ## the whole life and the faults of a stack on a real Kubernetes (about 10 minutes, and 15 to build it once)
 	@$(BIN)/python -m sandbox.cluster.tools
-	@$(BIN)/python -m pytest -q tests/cluster -n $(WORKERS) --dist loadgroup -m cluster
+	@$(BIN)/python -m pytest -q tests/cluster -n $(WORKERS) --dist loadfile -m cluster
 
 bench: setup  ## how parallel `up` is against its critical path and the order of AWS's sample (about 2 minutes)
 	@$(BIN)/python -m benchmarks.up_parallelism

@@ -19,7 +19,7 @@ from sandbox.recovery import HOME_VARIABLE
 from sandbox.standin import StandInError
 from tests.cluster.planes import GPU, SYSTEM, TOLERATES_GPU, Plane, pod, processes_of, workload
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.cluster
 
 DEVICES = ("nvidia.com/gpu", "vpc.amazonaws.com/efa")
 

@@ -31,7 +31,7 @@ from tests.cluster.programs import impatient
 from tests.cluster.stacks import CLUSTER, NAMESPACE, RAY_SERVICE
 from tests.lifecycle.runs import OPERATOR, RELEASE, SERVICE, Steps
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("faults")]
+pytestmark = pytest.mark.cluster
 
 SHORT = {"ray-llm-eks:addons.timeoutMinutes": "1"}
 LIMITS = {"ray-llm-service-ray-service": "40s", "ray-llm-service-namespace": "30s"}

@@ -16,7 +16,7 @@ from sandbox.engine import Run, Sandbox
 from tests.cluster.planes import GPU, SYSTEM, Plane, workload
 from tests.engine.previews import EFA, NIXL, PRIVILEGED, Preview
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.cluster
 
 SAMPLES = Path(__file__).parent / "samples"
 PROJECT = "kuberay-samples"

@@ -18,7 +18,7 @@ from sandbox.standin import ResourceRef
 from tests.cluster.stacks import CLUSTER, Cluster, uids
 from tests.lifecycle.runs import CHECKOUT, SERVICE, Steps
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("life")]
+pytestmark = pytest.mark.cluster
 
 CRDS = {"rayclusters.ray.io", "raycronjobs.ray.io", "rayjobs.ray.io", "rayservices.ray.io"}
 MORE_DECODE = {"ray-llm-eks:decode.replicas": "2", "ray-llm-eks:gpuNodes.count": "3"}

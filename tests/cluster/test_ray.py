@@ -19,7 +19,7 @@ from sandbox.cluster.tools import Tools
 from sandbox.faults import FaultPlan
 from tests.cluster.planes import GPU, SYSTEM, TOLERATES_GPU, Plane, workload
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.cluster
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RAY = "/apis/ray.io/v1/namespaces/{}"
